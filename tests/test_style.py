@@ -12,7 +12,7 @@ from typing import TypeGuard
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "nodeflow"
-LEFT = {"training"}
+LEFT: set[str] = set()
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases", "decorator_list")
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 CONTAINERS = (

@@ -134,24 +134,28 @@ class Answers(Epochs):
         self._relation = kinds if has_relations else None
         self._answer = answer[order]
 
+    # the last batch may be smaller, so the quotient is rounded up
     def num_batches(self, epoch: int = 0) -> int:
         return -(-len(self._node) // self.batch_size)
 
     def __iter__(self) -> Iterator[AnswerBatch]:
-        this = self.begin()
+        progress = self.begin()
         size = self.batch_size
-        random = Random(derive_key("answers", self.seed, this.epoch))
+        random = Random(derive_key("answers", self.seed, progress.epoch))
         order = random.permutation(len(self._node)).numpy()
-        for number in range(this.start, len(self)):
-            self.reached(this, number + 1)
+        for number in range(progress.start, len(self)):
+            self.reached(progress, number + 1)
             yield self._batch(order[number * size : (number + 1) * size])
 
     def _batch(self, step: Array) -> AnswerBatch:
         """Return this process's queries of a step, with their answers."""
+        # processes share the queries of a step in order, so that any number of them make the same
+        # step
         chosen = np.array_split(step, self._size)[self._rank]
         num_answers = float(np.diff(self._first)[step].sum() / self._size)
         indptr, places = kernels.csr.csr_rows(self._first, chosen)
         counts = np.diff(indptr)
+        # by answer, a query weighs as much as it has answers in this batch
         weight = counts.astype(np.float32)
         total = num_answers
         if not self.by_answer:

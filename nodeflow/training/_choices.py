@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+Values: TypeAlias = Mapping[str, Any]
+"""Values by name: of settings, of facts, or what a file of a run holds."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ModelTraits:
     symmetric: bool = False
     typed: bool = False
     by_schema: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Values = field(default_factory=dict)
 
 
 # rows of several types differ in size, and a layer normalisation makes them alike
@@ -150,22 +153,29 @@ FACTS = ("features", "types", "relations", "graph", "processes", "loss")
 the run begins.
 """
 
+
+def _names(table: Values, trait: str, *, has: bool = True) -> tuple[str, ...]:
+    """Return the names of the models, or samplers, that have a trait, or have it not."""
+    return tuple(name for name, traits in table.items() if bool(getattr(traits, trait)) == has)
+
+
+# values that several rules and settings share, each under the noun that it stands for
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")
-IN_TORCH = tuple(name for name, traits in SAMPLERS.items() if traits.in_torch)
-SUBGRAPHS = tuple(name for name, traits in SAMPLERS.items() if not traits.by_node)
-HISTORY = tuple(name for name, traits in SAMPLERS.items() if traits.has_history)
-SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
-NO_EDGES = tuple(name for name, traits in SAMPLERS.items() if not traits.keeps_edges)
-NO_ESTIMATE = tuple(name for name, traits in SAMPLERS.items() if not traits.estimates)
-TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
-# models of the user's own are among these
-READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))
-BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
+IN_TORCH = _names(SAMPLERS, "in_torch")
+SUBGRAPHS = _names(SAMPLERS, "by_node", has=False)
+HISTORY = _names(SAMPLERS, "has_history")
+NO_EDGES = _names(SAMPLERS, "keeps_edges", has=False)
+NO_ESTIMATE = _names(SAMPLERS, "estimates", has=False)
+SYMMETRIC = _names(MODELS, "symmetric")
+TYPED = _names(MODELS, "typed")
+BY_SCHEMA = _names(MODELS, "by_schema")
+# models of the user's own are not among those that are known to read no types
+READS_TYPES = Others(*_names(MODELS, "typed", has=False))
+HISTORIES = _names(MODELS, "has_history")
+NO_HISTORY = Others(*HISTORIES, OWN)
 HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
-_HISTORIES = [name for name, kind in MODELS.items() if kind.has_history]
-NO_HISTORY = Others(*_HISTORIES, OWN)
 ENCODER = Others("none")
 NO_ENCODER = ("none",)
 BUFFER = ("partitions",)

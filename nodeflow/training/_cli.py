@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from nodeflow._core.base.habits import meant
 from nodeflow._core.base.version import __version__
-from nodeflow.training._fields import add_option, default_of, option_of
+from nodeflow.training._fields import add_option, default_of
 from nodeflow.training._groups import is_own
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, FREE, GROUPS
@@ -49,13 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # names that the encoding of the terminal has no letters for
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    parser, commands = _parsers()
     try:
-        options, unknown = _parser().parse_known_args(arguments)
+        # unknown options are collected, because _refuse knows what they are called here
+        options, unknown = parser.parse_known_args(arguments)
     except OSError as error:  # of standard output, which help goes to
         print(f"nodeflow: {error}", file=sys.stderr)
         return 2
     if unknown:
-        _refuse(options.command, unknown[0])
+        _refuse(commands[options.command], unknown[0])
     if is_own(getattr(options, "model", None)) and "" not in sys.path:
         # for a module in the present folder, as with python -m; else none comes from there
         sys.path.insert(0, "")
@@ -64,25 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(options)
 
 
-def _refuse(command: str, option: str) -> NoReturn:
+def _refuse(parser: _Parser, option: str) -> NoReturn:
     """End with the name that an unknown option has here."""
-    one = _Parser(prog=f"nodeflow {command}", add_help=False)
-    _COMMANDS[command][1](one)
-    options = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  no public name
-    takes = {name.strip("-").replace("-", "_"): name for name in options}
     if not option.startswith("-"):
-        one.error(f"there is no further argument {option}")
+        parser.error(f"there is no further argument {option}")
+    takes = {action.dest: action.option_strings for action in _actions(parser)}
     name = option.partition("=")[0].strip("-").replace("-", "_")
-    if name in ("data", "dataset", "graph") and any(
-        action.dest == "data"
-        for action in one._actions  # noqa: SLF001
-    ):
-        one.error(
-            f"there is no option {option}; the data set goes without a name: nodeflow {command} "
-            "FOLDER"
-        )
-    word = meant(name, takes)
-    one.error(f"there is no option {option}{f'; it is called {takes[word]} here' if word else ''}")
+    word = meant(name, [name for name, options in takes.items() if options])
+    hint = f"; it is called {takes[word][0]} here" if word else ""
+    parser.error(f"there is no option {option}{hint}")
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._actions  # noqa: SLF001  argparse has no public name for them
 
 
 class _Parser(argparse.ArgumentParser):
@@ -105,49 +102,44 @@ def _wide(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, max_help_position=22, width=110)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
+    """Return the parser, and that of each command."""
     parser = _Parser(
         prog="nodeflow",
         description="Sampled graph neural networks on NodeFlows.",
         formatter_class=_wide,
         epilog="nodeflow COMMAND --help shows the options of a command.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions, and end")
+    # the version that is installed, because torch itself would take a second to import
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = "of unknown version"
+    words = f"nodeflow {__version__} (torch {torch})"
+    parser.add_argument(
+        "--version", action="version", version=words, help="show the versions, and end"
+    )
     added = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser, title="commands"
     )
     for name, (help, add) in _COMMANDS.items():
-        one: _Parser = added.add_parser(
+        command: _Parser = added.add_parser(
             name, help=help, description=add.__doc__, add_help=name != "train"
         )
-        one.add_argument("--traceback", action="store_true", help="show where an error comes from")
-        add(one)
-    return parser
-
-
-class _Version(argparse.Action):
-    """Prints the versions of the package and of torch, which is not imported for that."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        try:
-            of_torch = version("torch")
-        except PackageNotFoundError:
-            of_torch = "of unknown version"
-        say(f"nodeflow {__version__} (torch {of_torch})")
-        parser.exit()
-
-
-class _AllHelp(argparse.Action):
-    """Prints the help of all options of ``train``."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        full = _Parser(prog=parser.prog, description=_add_train.__doc__, add_help=False)
-        _add_train(full)
-        full.print_help()
-        parser.exit()
+        _flag(command, "--traceback", "show where an error comes from")
+        add(command)
+    return parser, added.choices
 
 
 _FIRST = {
+    "the run": {
+        "data": "folder of a data set (default: debian, a bundled one)",
+        "output": "where results go (default: runs/latest)",
+        "overwrite": "replace a finished run there",
+        "config": "settings of a file, such as a run.toml",
+        "resume": "go on with a run that was cut off",
+        "seeds": "train N runs, and print mean and deviation",
+    },
     "what is learned": {
         "task": "classification, multilabel, regression or link; auto: by labels",
         "target": "node type, or relation, that is learned, where there are several",
@@ -179,13 +171,13 @@ _FIRST = {
         "storage": "where features lie: memory, file, cached, lookahead",
     },
 }
-"""The settings on the page of ``nodeflow train --help``, by topic, in few words."""
+"""The options on the page of ``nodeflow train --help``, by topic, in few words."""
 
 
 class _FirstHelp(argparse.Action):
     """Prints one page with the options of ``train`` that are used most."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+    def __call__(self, parser: Any, *_: Any) -> None:
         page = _Parser(
             prog=parser.prog,
             usage="nodeflow train [DATA] [options]",
@@ -195,28 +187,21 @@ class _FirstHelp(argparse.Action):
             add_help=False,
             formatter_class=_wide,
         )
-        run = page.add_argument_group("the run")
-        run.add_argument(
-            "data", metavar="DATA", help="folder of a data set (default: debian, a bundled one)"
-        )
-        run.add_argument(
-            "--output", metavar="FOLDER", help="where results go (default: runs/latest)"
-        )
-        run.add_argument("--overwrite", action="store_true", help="replace a finished run there")
-        run.add_argument("--config", metavar="FILE", help="settings of a file, such as a run.toml")
-        run.add_argument("--resume", metavar="FOLDER", help="go on with a run that was cut off")
-        run.add_argument("--seeds", metavar="N", help="train N runs, and print mean and deviation")
-        for topic, settings in _FIRST.items():
+        options = {action.dest: action for action in _actions(parser)}
+        for topic, briefs in _FIRST.items():
             group = page.add_argument_group(topic)
-            for name, brief in settings.items():
-                setting = FIELDS[name][1]
-                words = setting.metadata["words"]
-                if words.get("action") == "store_true":
-                    group.add_argument(option_of(setting), action="store_true", help=brief)
-                    continue
-                metavar = "NAME" if name == "model" else words.get("metavar", "NAME")
-                text = f"{brief} (default: {default_of(setting)})"
-                group.add_argument(option_of(setting), metavar=metavar, help=text)
+            for name, brief in briefs.items():
+                # a copy, because the page of all options has another help
+                shown = copy(options[name])
+                shown.help = brief
+                if name in FIELDS and shown.nargs != 0:
+                    shown.help = f"{brief} (default: {default_of(FIELDS[name][1])})"
+                # a list of choices would not fit beside the words
+                if shown.choices or name == "model":
+                    shown.metavar = "NAME"
+                if shown.nargs == "+":
+                    shown.nargs = 1
+                group._add_action(shown)  # noqa: SLF001  nothing public adds a copy
         page.print_help()
         parser.exit()
 
@@ -227,11 +212,26 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         name: parser.add_argument_group(f"settings [{name}]", kind.__doc__)
         for name, kind in GROUPS.items()
     }
-    for group, one in FIELDS.values():
-        add_option(groups[group], one, where_read(one.metadata["read"]))
+    for group, field in FIELDS.values():
+        add_option(groups[group], field, where_read(field.metadata["read"]))
 
 
-def _add_train(one: _Parser) -> None:
+def _option(
+    parser: argparse._ActionsContainer,
+    name: str,
+    type: type,
+    metavar: str,
+    help: str,
+    **words: Any,
+) -> None:
+    parser.add_argument(name, type=type, metavar=metavar, help=help, **words)
+
+
+def _flag(parser: argparse._ActionsContainer, name: str, help: str) -> None:
+    parser.add_argument(name, action="store_true", help=help)
+
+
+def _add_train(parser: _Parser) -> None:
     """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
 
     Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint
@@ -239,89 +239,90 @@ def _add_train(one: _Parser) -> None:
     trace.csv (hashes of batches, for nodeflow reproduce), result.json (scores, settings, versions),
     curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
     """
-    one.add_argument(
+    parser.add_argument(
         "-h",
         "--help",
         action=_FirstHelp,
         nargs=0,
         help="show the options that are used most, and end",
     )
-    one.add_argument("--help-all", action=_AllHelp, nargs=0, help="show every option, and end")
-    one.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
-    one.add_argument(
+    parser.add_argument("--help-all", action="help", help="show every option, and end")
+    _option(parser, "data", str, "DATA", f"{_DATA} (default: debian)", nargs="?")
+    _option(
+        parser,
         "--config",
-        type=Path,
-        metavar="FILE",
-        help="settings as TOML, such as a run.toml; options given here win",
+        Path,
+        "FILE",
+        "settings as TOML, such as a run.toml; options given here win",
     )
-    one.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)"
-    )
-    one.add_argument(
+    _option(parser, "--output", Path, "FOLDER", "where results go (default: runs/latest)")
+    _flag(
+        parser,
         "--overwrite",
-        action="store_true",
-        help="replace the finished run in the folder of --output (that in runs/latest is replaced "
+        "replace the finished run in the folder of --output (that in runs/latest is replaced "
         "without)",
     )
-    one.add_argument(
+    _option(
+        parser,
         "--checkpoint-every",
-        metavar="N",
-        help="epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)",
+        str,
+        "N",
+        "epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)",
     )
-    one.add_argument(
+    _option(
+        parser,
         "--resume",
-        type=Path,
-        metavar="FOLDER",
-        help=(
-            "go on with the run of a folder that was cut off; of the settings only "
-            f"{', '.join(FREE)} may change (epochs with a constant schedule; storage not to or "
-            "from partitions, whose folder may have moved)"
-        ),
+        Path,
+        "FOLDER",
+        "go on with the run of a folder that was cut off; of the settings only "
+        f"{', '.join(FREE)} may change (epochs with a constant schedule; storage not to or "
+        "from partitions, whose folder may have moved)",
     )
-    one.add_argument(
+    _option(
+        parser,
         "--seeds",
-        type=int,
-        metavar="N",
-        help="train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of "
+        int,
+        "N",
+        "train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of "
         "their scores",
     )
-    one.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
-    add_settings(one)
+    _flag(parser, "--no-plot", "make no picture of the curves")
+    add_settings(parser)
 
 
-def _add_run(one: _Parser) -> None:
+def _add_run(parser: _Parser) -> None:
     """Add the options of commands that read a finished run."""
-    _add_folder(one)
-    one.add_argument(
+    _add_folder(parser)
+    _option(
+        parser,
         "--data",
-        metavar="DATA",
-        help=(
-            "another data set than that of the run, with the same features; columns, classes, edge "
-            "categories, types, relations and nodes with learned rows are matched by their names"
-        ),
+        str,
+        "DATA",
+        "another data set than that of the run, with the same features; columns, classes, edge "
+        "categories, types, relations and nodes with learned rows are matched by their names",
     )
-    one.add_argument(
-        "--device", metavar="NAME", help="where the model computes (default: that of the run)"
-    )
+    _option(parser, "--device", str, "NAME", "where the model computes (default: that of the run)")
 
 
-def _add_folder(one: _Parser) -> None:
+def _add_folder(parser: _Parser) -> None:
     """Add the folder of a run."""
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
-    one.add_argument(
+    _option(parser, "folder", Path, "FOLDER", "the folder of a run")
+    _option(
+        parser,
         "--model",
-        metavar="MODULE:FACTORY",
-        help="for a run with a model of your own, its name again: a file does not choose what is "
+        str,
+        "MODULE:FACTORY",
+        "for a run with a model of your own, its name again: a file does not choose what is "
         "imported",
     )
 
 
-def _add_evaluate(one: _Parser) -> None:
+def _add_evaluate(parser: _Parser) -> None:
     """Measure the model of a finished run."""
-    _add_run(one)
+    _add_run(parser)
 
 
-def _add_reproduce(one: _Parser) -> None:
+def _add_reproduce(parser: _Parser) -> None:
     """Run a finished run again from its folder, and say at which step it first differs.
 
     Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses
@@ -329,10 +330,10 @@ def _add_reproduce(one: _Parser) -> None:
     same, to the last bit, else 1. With several processes, as many as the run had, the first one
     compares and prints: the trace is of its batches.
     """
-    _add_folder(one)
+    _add_folder(parser)
 
 
-def _add_predict(one: _Parser) -> None:
+def _add_predict(parser: _Parser) -> None:
     """Write the predictions of a finished run.
 
     A table has the node, the predicted class or number, and for classes its probability; .npy has
@@ -340,31 +341,27 @@ def _add_predict(one: _Parser) -> None:
     other end of every node's links, and their scores; .npy has the ids of the answers, [nodes,
     top], or with relations [nodes, relations, top]; -1 where there are fewer.
     """
-    _add_run(one)
-    one.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy"
-    )
-    one.add_argument(
+    _add_run(parser)
+    _option(parser, "--output", Path, "FILE", "a file .csv, .parquet or .npy", required=True)
+    _option(
+        parser,
         "--nodes",
-        metavar="WHICH",
+        str,
+        "WHICH",
+        "all, train, val, test, unlabelled, or a file .npy of ids, or of names where all nodes "
+        "have integers as names; of a run that learned links all or a file (default: all)",
         default="all",
-        help=(
-            "all, train, val, test, unlabelled, or a file .npy of ids, or of names where all nodes "
-            "have integers as names; of a run that learned links all or a file (default: all)"
-        ),
     )
-    links = one.add_argument_group("of runs that learned links")
-    links.add_argument(
-        "--top", type=int, metavar="K", help="number of answers per node (default: 10)"
-    )
+    links = parser.add_argument_group("of runs that learned links")
+    _option(links, "--top", int, "K", "number of answers per node (default: 10)")
     links.add_argument(
         "--side",
         choices=("dst", "src"),
         help="the end that is asked for: dst, whom the nodes point to, or src, who points to them "
         "(default: dst)",
     )
-    links.add_argument(
-        "--relation", metavar="NAME", help="name or number of a relation (default: each in turn)"
+    _option(
+        links, "--relation", str, "NAME", "name or number of a relation (default: each in turn)"
     )
     links.add_argument(
         "--with-known",
@@ -375,95 +372,77 @@ def _add_predict(one: _Parser) -> None:
     )
 
 
-def _add_compare(one: _Parser) -> None:
+def _add_compare(parser: _Parser) -> None:
     """Print a table of runs, and draw their curves."""
-    one.add_argument(
-        "folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs"
-    )
-    one.add_argument(
-        "--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf"
-    )
+    _option(parser, "folders", Path, "FOLDER", "folders of finished runs", nargs="+")
+    _option(parser, "--output", Path, "FILE", "a picture of all curves, .png, .svg or .pdf")
 
 
-def _add_info(one: _Parser) -> None:
+def _add_info(parser: _Parser) -> None:
     """Describe a data set."""
-    one.add_argument(
-        "data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)"
-    )
+    _option(parser, "data", str, "DATA", f"{_DATA} (default: debian)", nargs="?", default="debian")
 
 
-def _add_build(one: _Parser) -> None:
+def _add_build(parser: _Parser) -> None:
     """Build a graph folder, which train and info take as DATA, from files of edges, or of another
     data set as it is.
 
     Neither the list of edges nor the graph need fit into memory.
     """
-    one.add_argument(
+    _option(
+        parser,
         "edges",
+        Path,
+        "EDGES",
+        "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; "
+        "one list, in their order. Or a data set: the bundled 'debian', or its folder",
         nargs="+",
-        type=Path,
-        metavar="EDGES",
-        help=(
-            "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; "
-            "one list, in their order. Or a data set: the bundled 'debian', or its folder"
-        ),
     )
-    one.add_argument(
-        "--output", type=Path, required=True, metavar="FOLDER", help="the graph folder"
-    )
-    one.add_argument(
-        "--overwrite", action="store_true", help="replace a graph folder that is there"
-    )
-    one.add_argument(
+    _option(parser, "--output", Path, "FOLDER", "the graph folder", required=True)
+    _flag(parser, "--overwrite", "replace a graph folder that is there")
+    _option(
+        parser,
         "--num-nodes",
-        type=int,
-        metavar="N",
-        help="number of nodes (default: rows of the files of nodes, else the largest id + 1)",
+        int,
+        "N",
+        "number of nodes (default: rows of the files of nodes, else the largest id + 1)",
     )
-    one.add_argument(
-        "--named",
-        action="store_true",
-        help="nodes have names, which are numbered and kept in the folder",
-    )
-    one.add_argument(
+    _flag(parser, "--named", "nodes have names, which are numbered and kept in the folder")
+    _option(
+        parser,
         "--columns",
+        str,
+        "NAME",
+        "name of each column of EDGES, src and dst among them, _ to skip one (default: the titles)",
         nargs="+",
-        metavar="NAME",
-        help="name of each column of EDGES, src and dst among them, _ to skip one (default: the "
-        "titles)",
     )
-    one.add_argument(
+    parser.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
         help="whether the first row has titles (default: look)",
     )
-    one.add_argument(
+    _option(
+        parser,
         "--delimiter",
-        metavar="CHARACTER",
-        help="between two columns (default: comma or white space)",
+        str,
+        "CHARACTER",
+        "between two columns (default: comma or white space)",
     )
-    one.add_argument(
-        "--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]"
-    )
-    one.add_argument(
-        "--labels",
-        type=Path,
-        metavar="FILE",
-        help="labels of the nodes, .npy, as in labels.npy of DATA",
-    )
+    _option(parser, "--features", Path, "FILE", "features of the nodes, .npy [nodes, width]")
+    _option(parser, "--labels", Path, "FILE", "labels of the nodes, .npy, as in labels.npy of DATA")
     for part in ("train", "val", "test"):
-        one.add_argument(
-            f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy"
-        )
+        _option(parser, f"--{part}", Path, "FILE", f"ids of the {part} nodes, .npy")
     for kind in ("node", "edge"):
-        one.add_argument(
+        _option(
+            parser,
             f"--{kind}-column",
+            str,
+            "NAME=FILE",
+            f"a further column, .npy with a row per {kind}; may be given again",
             action="append",
             default=[],
-            metavar="NAME=FILE",
-            help=f"a further column, .npy with a row per {kind}; may be given again",
         )
-    one.add_argument(
+    parser.add_argument(
         "--store",
         choices=("int8", "float16", "bfloat16", "auto"),
         help=(
@@ -471,31 +450,29 @@ def _add_build(one: _Parser) -> None:
             "auto: int8, and float32 where the error of int8 is too large (default: as they are)"
         ),
     )
-    one.add_argument(
+    _option(
+        parser,
         "--memory",
-        default="1 GB",
-        metavar="SIZE",
-        help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge "
+        str,
+        "SIZE",
+        "memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge "
         "(default: 1 GB)",
+        default="1 GB",
     )
 
 
-def _add_partition(one: _Parser) -> None:
+def _add_partition(parser: _Parser) -> None:
     """Write the graph of a data set into a folder, cut up, with its features, labels and training
     nodes.
 
     As partitions, which train --storage partitions and distributed.PartitionBuffer read, or with
     --for processes as parts, of which each process of a run holds one.
     """
-    one.add_argument("data", metavar="DATA", help=_DATA)
-    one.add_argument(
-        "--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts"
-    )
-    one.add_argument(
-        "--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written"
-    )
+    _option(parser, "data", str, "DATA", _DATA)
+    _option(parser, "--parts", int, "N", "number of partitions, or of parts", required=True)
+    _option(parser, "--output", Path, "FOLDER", "the folder that is written", required=True)
     purposes = ("buffer", "processes")
-    one.add_argument(
+    parser.add_argument(
         "--for",
         dest="purpose",
         choices=purposes,
@@ -503,7 +480,7 @@ def _add_partition(one: _Parser) -> None:
         help="who reads it: a partition buffer in one process, or many processes with a part each "
         "(default: buffer)",
     )
-    one.add_argument(
+    parser.add_argument(
         "--method",
         choices=("random", "train-first", "metis", "ranges", "hash"),
         help=(
@@ -512,7 +489,7 @@ def _add_partition(one: _Parser) -> None:
             "a hash of the id (default: random for a buffer, metis for processes)"
         ),
     )
-    one.add_argument(
+    parser.add_argument(
         "--edges",
         choices=("in", "out"),
         help=(
@@ -520,20 +497,19 @@ def _add_partition(one: _Parser) -> None:
             "(default: in)"
         ),
     )
-    one.add_argument(
+    _flag(
+        parser,
         "--links",
-        action="store_true",
-        help=(
-            "for processes that learn links (train --task link): the training edges are cut, all "
-            "edges are listed beside"
-        ),
+        "for processes that learn links (train --task link): the training edges are cut, all "
+        "edges are listed beside",
     )
-    for field in (FIELDS[name][1] for name in ("direction", "edge_type", "target", "seed")):
-        add_option(one, field)
-        one.set_defaults(**{field.name: field.default})
-    one.add_argument(
-        "--overwrite", action="store_true", help="replace a folder of partitions that is there"
-    )
+    # the option of a setting is absent from the namespace unless it is given; this command has no
+    # file of settings, so it takes the defaults at once
+    for name in ("direction", "edge_type", "target", "seed"):
+        field = FIELDS[name][1]
+        add_option(parser, field)
+        parser.set_defaults(**{name: field.default})
+    _flag(parser, "--overwrite", "replace a folder of partitions that is there")
 
 
 _COMMANDS: dict[str, tuple[str, Callable[[_Parser], None]]] = {
@@ -558,8 +534,10 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
-_LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
+_LEFT = {errno.EPIPE}
 """Errors of a pipe whose reader has gone."""
+if os.name == "nt":
+    _LEFT.add(errno.EINVAL)
 
 
 @contextmanager
@@ -568,6 +546,8 @@ def _reader_may_leave() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # the descriptor itself is replaced: what is still buffered is written when the process
+        # ends, and would raise again, after the last place where the error could be caught
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
         os.close(nowhere)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from nodeflow.datasets import (
 )
 from nodeflow.distributed import write_partitions
 from nodeflow.plot import plot_curves
+from nodeflow.training._choices import SAMPLERS, Values
 from nodeflow.training._data import (
     PARTS,
     described,
@@ -45,7 +47,7 @@ from nodeflow.training._links import LinkTask
 from nodeflow.training._names import Names
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
-from nodeflow.training._samplers import METHODS
+from nodeflow.training._result import EpochRecord
 from nodeflow.training._train_command import Say, scores_line
 from nodeflow.training._trainer import Trainer
 
@@ -61,18 +63,14 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(no_labels(dataset, dataset.target, "measured"))
     say(repr(dataset))
     for part, scores in trainer.scores().items():
-        made_up = of_nodes and not len(dataset.splits[part])
-        say(scores_line(part, {} if made_up else scores))
+        # the trainer may have a training node that stands for none
+        is_empty = of_nodes and not len(dataset.splits[part])
+        say(scores_line(part, {} if is_empty else scores))
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:
-    """Write the predictions of a finished run.
-
-    A table has the node, the predicted class or number, and for classes its probability; .npy has
-    all outputs, [nodes, width]. Of a run that learned links, a table has the best answers for the
-    other end of every node's links, and their scores; .npy has the ids of the answers, [nodes,
-    top], or with relations [nodes, relations, top]; -1 where there are fewer.
-    """
+    """Write the predictions of a finished run: outputs of nodes, or answers of learned links."""
+    # mistakes in options are told before data and model are read, which may take minutes
     check_predictions(options.output)
     of_links = Run.read(options.folder, options.model).settings.run.task == "link"
     query = _query(options, of_links)
@@ -88,13 +86,11 @@ def predict(options: argparse.Namespace, say: Say) -> None:
 
 
 def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
-    """Return the arguments of ``top_links``; raises ValueError for options that do not fit the
-    run.
-    """
-    chosen = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if chosen and not of_links:
-        option = next(iter(chosen)).replace("_", "-")
+    """Return arguments of ``top_links``; ValueError for options that do not fit the run."""
+    names = ("top", "side", "relation", "with_known")
+    query = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if query and not of_links:
+        option = next(iter(query)).replace("_", "-")
         raise ValueError(
             f"--{option} is for runs that learned links, but the run in {options.folder} learned "
             "labels of nodes; leave it out"
@@ -104,11 +100,11 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
             f"--nodes must be all or a file .npy of ids, because the run in {options.folder} "
             f"learned links, not labels of nodes; got {options.nodes!r}"
         )
-    if "top" in chosen:
-        chosen["k"] = as_count(chosen.pop("top"), "--top", 1)
-    if "side" in chosen:
-        chosen["side"] = SIDES[chosen["side"]]
-    return chosen
+    if "top" in query:
+        query["k"] = as_count(query.pop("top"), "--top", 1)
+    if "side" in query:
+        query["side"] = SIDES[query["side"]]
+    return query
 
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
@@ -122,6 +118,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
         return dataset.target_ids
     if which in dataset.splits:
         return dataset.splits[which]
+    # for regression a missing label is NaN, for classes -1: has_label knows both
     if which == "unlabelled":
         if "label" not in dataset.graph.ndata:
             return dataset.target_ids
@@ -143,91 +140,97 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
 def compare(options: argparse.Namespace, say: Say) -> None:
     """Print a table of runs, and draw their curves."""
     results = {str(folder): _result(folder) for folder in options.folders}
-    metric = _metric_of_all(results)
+    metric = _metric_of_all([*results.values()])
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
-    for name, one in results.items():
-        if len(logs[name]) < one["best_epoch"]:
-            raise ValueError(
-                f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has "
-                f"{len(logs[name])} epochs, but the best one is epoch {one['best_epoch']}"
-            )
-    settings = {name: one["settings"] for name, one in results.items()}
-    names = dict.fromkeys(name for each in settings.values() for name in each)
-    differing = [
-        name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1
-    ]
-    facts = [
-        name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1
-    ]
-    header = ["run", *("data" if name == "dataset" else "best by" for name in facts)]
-    rows = [
-        [*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]
-    ]
-    for name, one in results.items():
-        seconds = sum(record.seconds for record in logs[name])
-        edges = sum(record.seconds * record.edges_per_second for record in logs[name])
-        scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
-        shown = ["-" if score is None else f"{score:.4f}" for score in scores]
-        cost = f"{seconds:.1f}", f"{edges / 1e6:.3g}M"
-        cells = [name, *(one[which] for which in facts), *shown, str(one["best_epoch"]), *cost]
-        rows.append([*cells, *(str(settings[name].get(setting, "-")) for setting in differing)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    if "validate" in differing:
+    rows = [_compared(name, result, metric, logs[name]) for name, result in results.items()]
+    lines = _table(rows)
+    for line in lines:
+        say(line)
+    differ_in_validation = "validate" in lines[0].split()
+    if differ_in_validation:
         say(
             "validated differently: test and val above are from all neighbours, but best epochs "
             "and curves are of each run's own validation; train all with --validate full to "
             "compare these"
         )
     if options.output is not None:
-        if "validate" in differing:
+        if differ_in_validation:
             logs = {
-                f"{name} (validation {settings[name]['validate']})": records
+                f"{name} (validation {results[name]['settings']['validate']})": records
                 for name, records in logs.items()
             }
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
 
 
+_ALWAYS = ("run", "test ", "val ", "best epoch", "seconds", "edges")
+"""The titles of ``compare`` that are there also where runs do not differ begin like this."""
+
+
+def _table(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return the lines of a table of runs, of the titles first."""
+    # a column at a time, because its width is that of its longest cell
+    lines = [""] * (len(rows) + 1)
+    for title in dict.fromkeys(chain(*rows)):
+        cells = [row.get(title, "-") for row in rows]
+        if title.startswith(_ALWAYS) or len({*cells}) > 1:
+            width = max(map(len, [title, *cells]))
+            for number, cell in enumerate([title, *cells]):
+                lines[number] += f"{cell:{width}}  "
+    return [*map(str.rstrip, lines)]
+
+
+def _compared(
+    name: str, result: Values, metric: str, records: Sequence[EpochRecord]
+) -> dict[str, str]:
+    """Return the row of a run in the table of ``compare``, by title."""
+    best_epoch = result["best_epoch"]
+    if len(records) < best_epoch:
+        raise ValueError(
+            f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has "
+            f"{len(records)} epochs, but the best one is epoch {best_epoch}"
+        )
+    row = {"run": name, "data": result["dataset"], "best by": result["metric"]}
+    for part in ("test", "val"):
+        score = result["scores"].get(part, {}).get(metric)
+        row[f"{part} {metric}"] = "-" if score is None else f"{score:.4f}"
+    row["best epoch"] = str(best_epoch)
+    row["seconds"] = f"{sum(record.seconds for record in records):.1f}"
+    # of edges a log has the rate
+    edges = sum(record.seconds * record.edges_per_second for record in records)
+    row["edges"] = f"{edges / 1e6:.3g}M"
+    return row | {setting: str(value) for setting, value in result["settings"].items()}
+
+
 def _result(folder: Path) -> dict[str, Any]:
-    """Return the result of a finished run, with how it validated."""
+    """Return the result of a finished run; its settings say how it validated, never "auto"."""
     result = read_result(folder)
     settings = result["settings"]
-    further = {"validate": _validation(settings), "processes": result.get("processes", 1)}
-    return {**result, "settings": {**settings, **further}}
-
-
-def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the metric that chose the best epochs, or else the first of the first run that all
-    runs have.
-    """
-    chosen = list(dict.fromkeys(one["metric"] for one in results.values()))
-    if len(chosen) == 1:
-        return str(chosen[0])
-    measured = [
-        list(one["scores"].get("test") or one["scores"].get("val") or {})
-        for one in results.values()
-    ]
-    shared = [name for name in (*chosen, *measured[0]) if all(name in names for names in measured)]
-    if not shared:
-        raise ValueError(
-            f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common"
-        )
-    return str(shared[0])
-
-
-def _validation(settings: Mapping[str, Any]) -> str:
-    """Return "full" or "sampled": what a run was validated on, which "auto" leaves to its
-    sampler.
-    """
-    validate = settings.get("validate", "sampled")
-    method = METHODS.get(str(settings.get("sampler")))
     if settings.get("task") == "link":
-        return "full"  # ranks are always of rows from all neighbours
-    if validate != "auto" or method is None:
-        return str(validate)
-    return "full" if method.traits.validates_fully else "sampled"
+        settings["validate"] = "full"  # ranks are always of rows from all neighbours
+    elif settings.setdefault("validate", "sampled") == "auto":
+        is_full = SAMPLERS[settings["sampler"]].validates_fully
+        settings["validate"] = "full" if is_full else "sampled"
+    settings["processes"] = result.get("processes", 1)
+    return result
+
+
+def _metric_of_all(results: Sequence[Values]) -> str:
+    """Return the metric that chose the best epochs, or else the first that all runs have."""
+    # test scores of a metric that chose the epochs of all are comparable; another one is second
+    # best
+    chosen = [*dict.fromkeys(str(result["metric"]) for result in results)]
+    if len(chosen) == 1:
+        return chosen[0]
+    measured: list[dict[str, float]] = [
+        result["scores"].get("test") or result["scores"].get("val", {}) for result in results
+    ]
+    for name in (*chosen, *measured[0]):
+        if all(name in names for names in measured):
+            return name
+    raise ValueError(
+        f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common"
+    )
 
 
 # data sets
@@ -239,7 +242,8 @@ def info(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(
             f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}"
         )
-    say(described(read_dataset(options.data)).info())
+    dataset = read_dataset(options.data)
+    say(described(dataset).info())
 
 
 def build(options: argparse.Namespace, say: Say) -> None:
@@ -250,28 +254,17 @@ def build(options: argparse.Namespace, say: Say) -> None:
     """
     ndata = _column_files(options.node_column, "node")
     edata = _column_files(options.edge_column, "edge")
-    ndata |= {
-        name: file
-        for name, file in (("feat", options.features), ("label", options.labels))
-        if file is not None
-    }
-    split = {
-        part: getattr(options, part)
-        for part in ("train", "val", "test")
-        if getattr(options, part) is not None
-    }
+    for name, file in (("feat", options.features), ("label", options.labels)):
+        if file is not None:
+            ndata[name] = file
+    split = {part: getattr(options, part) for part in PARTS if getattr(options, part) is not None}
     start = time.perf_counter()
+    # before the edges are sorted, which may take hours
     _check_free(options)
     edges: list[Path] = options.edges
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
-        if (
-            ndata
-            or edata
-            or split
-            or options.named
-            or options.columns
-            or options.num_nodes is not None
-        ):
+        of_files = (ndata, edata, split, options.named, options.columns)
+        if any(of_files) or options.num_nodes is not None:
             raise ValueError(
                 f"{edges[0]} is a data set, which is written as it is; options are for files of "
                 "edges"
@@ -281,33 +274,30 @@ def build(options: argparse.Namespace, say: Say) -> None:
             dataset = _narrow(dataset, options.store)
         dataset.save(options.output, overwrite=options.overwrite)
     else:
-        names = (
-            "num_nodes",
-            "named",
-            "columns",
-            "header",
-            "delimiter",
-            "store",
-            "memory",
-            "overwrite",
-        )
-        further: dict[str, Any] = {name: getattr(options, name) for name in names}
-        progress = sys.stderr.isatty()
         build_graph(
             edges,
             options.output,
+            num_nodes=options.num_nodes,
+            named=options.named,
+            columns=options.columns,
+            header=options.header,
+            delimiter=options.delimiter,
             ndata=ndata,
             edata=edata,
             split=split,
-            progress=progress,
-            **further,
+            store=options.store,
+            memory=options.memory,
+            overwrite=options.overwrite,
+            progress=sys.stderr.isatty(),
         )
-    say(repr(described(read_dataset(str(options.output)))))
+    written = read_dataset(str(options.output))
+    say(repr(described(written)))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 
 
 def _narrow(dataset: Dataset, width: str) -> Dataset:
     """Return a data set whose features are stored in another width."""
+    # a copy with the same columns: the data set that was read keeps its own
     graph = with_columns(dataset.graph, {})
     for name, column in columns_of_features(graph).items():
         data = graph.nodes[name].data
@@ -339,47 +329,53 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     As partitions, which train --storage partitions and distributed.PartitionBuffer read, or with
     --for processes as parts, of which each process of a run holds one.
     """
+    of_processes = options.purpose == "processes"
     for name in ("edges", "links"):
-        if options.purpose == "buffer" and getattr(options, name):
+        if getattr(options, name) and not of_processes:
             raise ValueError(
                 f"--{name} is for parts of processes; give --for processes, or leave it out"
             )
-    parts = as_count(options.parts, "parts", 1)
     dataset = read_dataset(options.data)
     start = time.perf_counter()
-    dataset = dataset if options.links else dataset.of_type(options.target)
-    if options.target and not options.links and "label" not in dataset.graph.ndata:
-        raise ValueError(no_labels(dataset, options.target))
-    if parts > dataset.graph.num_nodes and options.purpose == "buffer":
-        raise ValueError(
-            f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}"
-        )
-    if options.method == "train-first" and not len(dataset.train):
-        raise ValueError(
-            f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none"
-        )
+    # triples of links name nodes by the ids of all the data, so no type is taken out of them
+    if not options.links:
+        dataset = dataset.of_type(options.target)
+        if options.target and "label" not in dataset.graph.ndata:
+            raise ValueError(no_labels(dataset, options.target))
     _check_free(options)
-    links = split_edges(dataset, options.edge_type, options.target) if options.links else None
-    whole = dataset.graph if links is None else links.graph
+    graph = dataset.graph
+    links = None
+    if options.links:
+        links = split_edges(dataset, options.edge_type, options.target)
+        graph = links.graph
     categories = Names.of(dataset).categories
-    graph = directed(whole, options.direction, options.edge_type, categories)
+    graph = directed(graph, options.direction, options.edge_type, categories)
     common: dict[str, Any] = {
         "seed": options.seed,
         "overwrite": options.overwrite,
         "progress": sys.stderr.isatty(),
     }
-    if options.purpose == "buffer":
-        common |= {
-            "method": options.method or "random",
-            "train": dataset.train if len(dataset.train) else None,
-        }
-        say(repr(write_partitions(graph, options.output, parts, **common)))
-    else:
-        common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
-        common |= {"method": options.method or "metis", "edges": options.edges or "in"}
-        written = distributed.partition_graph(graph, options.output, parts, **common)
+    split: dict[str, Any] = {part: ids for part, ids in dataset.splits.items() if len(ids)}
+    if of_processes:
+        written = distributed.partition_graph(
+            graph,
+            options.output,
+            options.parts,
+            method=options.method or "metis",
+            edges=options.edges or "in",
+            **split,
+            **common,
+        )
         if links is not None:
             links.write(options.output)
         say(f"{written!r}\n{written.report()}")
+    else:
+        method = options.method or "random"
+        train = split.get("train")
+        parts = write_partitions(
+            graph, options.output, options.parts, method=method, train=train, **common
+        )
+        say(repr(parts))
+    # the folder has numbers alone, and a model that learns from it must be able to find them again
     write_names(options.output, dataset)
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -80,11 +80,13 @@ def _with_numbers(dataset: Dataset) -> Dataset:
         return dataset
     numbers = label.double().masked_fill(label < 0, torch.nan)
     if names is not None:
-        if (word := next((name for name in names if not is_number(name)), None)) is not None:
-            raise ValueError(
-                f"task 'regression' needs numbers as labels, but data set {dataset.name!r} has "
-                f"classes such as {word!r}; choose task 'classification'"
-            )
+        for word in names:
+            if not is_number(word):
+                raise ValueError(
+                    f"task 'regression' needs numbers as labels, but data set {dataset.name!r} has "
+                    f"classes such as {word!r}; choose task 'classification'"
+                )
+        # the label -1 of a node without one takes the last
         numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
     graph = with_columns(dataset.graph, {"label": numbers.float()})
     return replace(dataset, graph=graph, num_classes=0, class_names=None)
@@ -94,7 +96,10 @@ def described(dataset: Dataset) -> Dataset:
     """Return a data set with the labels and split of its only node type that has labels; with
     several as it is.
     """
-    return dataset if len(_labelled_types(dataset)) > 1 else dataset.of_type()
+    # of several types none is the obvious one
+    if len(_labelled_types(dataset)) > 1:
+        return dataset
+    return dataset.of_type()
 
 
 def _labelled_types(dataset: Dataset) -> list[str]:
@@ -103,17 +108,12 @@ def _labelled_types(dataset: Dataset) -> list[str]:
 
 def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
     """Say that a data set has no labels of a target, and which types have some."""
-    labelled = _labelled_types(dataset)
-    of = f" of {target!r}" if target else ""
-    others = f"; nodes with labels are of type {', '.join(labelled)}" if labelled else ""
-    unread = (
-        f"; files that were not read: {', '.join(dataset.unread_files)}"
-        if dataset.unread_files
-        else ""
-    )
+    of_target = f" of {target!r}" if target else ""
+    labelled = ", ".join(_labelled_types(dataset))
+    others = f"; nodes with labels are of type {labelled}" if labelled else ""
     return (
-        f"data set {dataset.name!r} has no labels{of}, so a model cannot be {purpose} on "
-        f"it{others}{unread}"
+        f"data set {dataset.name!r} has no labels{of_target}, so a model cannot be {purpose} on "
+        f"it{others}"
     )
 
 
@@ -135,8 +135,9 @@ def relation_column(dataset: Dataset, edge_type: str) -> str | None:
     """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for
     none.
     """
-    links = dataset.links if isinstance(dataset, CutLinks) else None
-    return edge_types(dataset.graph, edge_type) if links is None else links.relation
+    if isinstance(dataset, CutLinks) and dataset.links is not None:
+        return dataset.links.relation
+    return edge_types(dataset.graph, edge_type)
 
 
 def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges:
@@ -145,31 +146,28 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
     """
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         return dataset.links
-    whole = dataset.graph
-    learned = learned_relation(dataset.graph.schema, target)
+    full = dataset.graph
+    learned = learned_relation(full.schema, target)
     relation = relation_column(dataset, edge_type)
-    parts = _parts(whole, learned)
-    own = whole.relations[learned].ids
-    src, dst = whole.edges()
-    columns = (
-        [src, dst]
-        if relation is None
-        else [src, torch.as_tensor(whole.edata[relation]).long(), dst]
-    )
-    triples = {
-        part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()
-    }
-    kept = torch.ones(whole.num_edges, dtype=torch.bool)
-    kept[own.start : own.stop] = False
+    parts = _parts(full, learned)
+    src, dst = full.edges()
+    columns = [src, dst]
+    if relation is not None:
+        columns.insert(1, torch.as_tensor(full.edata[relation]).long())
+    triples = {}
+    for part, part_ids in parts.items():
+        triples[part] = torch.stack([column[part_ids] for column in columns], 1)
+    kept = torch.ones(full.num_edges, dtype=torch.bool)
+    kept[_slice(full, learned)] = False
     kept[parts["train"]] = True
     # a reverse would give away the edge that is held out
     held_out = torch.cat([parts["val"], parts["test"]])
-    pairs = src[held_out] * whole.num_nodes + dst[held_out]
-    for other in whole.schema.reverses_of(learned):
-        back = whole.relations[other].ids
-        ids = slice(back.start, back.stop)
-        kept[ids] = ~torch.isin(dst[ids] * whole.num_nodes + src[ids], pairs)
-    graph = filter_edges(whole, kept)
+    # an edge as one number, which fits 64 bits for up to three thousand million nodes
+    pairs = src[held_out] * full.num_nodes + dst[held_out]
+    for reverse in full.schema.reverses_of(learned):
+        ids = _slice(full, reverse)
+        kept[ids] = ~torch.isin(dst[ids] * full.num_nodes + src[ids], pairs)
+    graph = filter_edges(full, kept)
     for frame in (graph.edata, graph.relations[learned].data):
         for name in {SPLIT, "parent_eid"} & set(frame):
             del frame[name]
@@ -178,29 +176,36 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
     return LinkEdges(learned, relation, triples, graph)
 
 
+def _slice(graph: Graph, relation: Relation) -> slice:
+    ids = graph.relations[relation].ids
+    return slice(ids.start, ids.stop)
+
+
 def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
     """Return the ids of the edges of a relation in every part, ascending."""
-    own = graph.relations[relation]
-    parts = split_rows(
-        [(own.data, own.ids.start), (graph.edata, 0)], own.ids, "the data set", "edge"
-    )
+    edges = graph.relations[relation]
+    frames = [(edges.data, edges.ids.start), (graph.edata, 0)]
+    parts = split_rows(frames, edges.ids, "the data set", "edge")
+    every = np.arange(edges.ids.start, edges.ids.stop)
     if parts is None:
-        among = torch.arange(own.ids.start, own.ids.stop)
-        return dict(
-            zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among), strict=True)
-        )
-    missing = np.setdiff1d(np.arange(own.ids.start, own.ids.stop), np.concatenate(parts))
+        among = torch.from_numpy(every)
+        # edges between the same two nodes stay together, or one would give away the other
+        drawn = random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among)
+        return dict(zip(PARTS, drawn, strict=True))
+    missing = np.setdiff1d(every, np.concatenate(parts))
     if len(missing):
         raise ValueError(
             "every edge must be in a part that a column 'split' or masks say, but edge "
             f"{missing[0]} is in none; give it to one, or take it out with transform.filter_edges"
         )
-    return {name: torch.from_numpy(ids) for name, ids in zip(PARTS, parts, strict=True)}
+    return dict(zip(PARTS, map(torch.from_numpy, parts), strict=True))
 
 
 def read_dataset(name: str) -> Dataset:
     """Return the data set "debian", or the one in a folder; the task reports missing labels."""
-    return debian() if name == "debian" else read_folder(name, labels=False)
+    if name == "debian":
+        return debian()
+    return read_folder(name, labels=False)
 
 
 def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO) -> Dataset:
@@ -223,48 +228,39 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
             f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges "
             "into a node lie together: write it with nodeflow partition --for processes --edges in"
         )
-    train, val, test = (
-        torch.from_numpy(np.array([] if ids is None else ids, np.int64))
-        for ids in (parts.train, parts.val, parts.test)
-    )
+    split: dict[str, Any] = {}
+    for part in PARTS:
+        ids = getattr(parts, part)
+        split[part] = torch.from_numpy(np.array([] if ids is None else ids, np.int64))
+    names = read_names(path) or Names.of(Dataset(path.name, graph))
     if links:
         edges = _read_links(path, graph, target)
-        return CutLinks(
-            path.name,
-            graph,
-            train,
-            val,
-            test,
-            names=read_names(path) or Names.of(Dataset(path.name, graph)),
-            links=edges,
-        )
+        return CutLinks(path.name, graph, **split, names=names, links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
+    # labels take little memory, and a seed may be of any process
     graph.ndata["label"] = whole_column(graph.ndata["label"])
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
-    if len(train) and not (
-        of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop
-    ):
+    train = split["train"]
+    if ((train < of_target.start) | (train >= of_target.stop)).any():
         raise ValueError(
             f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition "
             "--target"
         )
-    names = read_names(path) or Names.of(Dataset(path.name, graph))
     # class codes are numbered here where the parts were cut in Python, else when the data were read
-    numbered = Dataset(
-        path.name, graph, train, val, test, len(names.classes or ()), target=target
-    ).of_type()
-    words = [*numbered.class_names] if numbered.class_names else names.classes
+    num_classes = len(names.classes or ())
+    numbered = Dataset(path.name, graph, **split, num_classes=num_classes, target=target).of_type()
+    classes = names.classes
+    if numbered.class_names:
+        classes = [*numbered.class_names]
     return NamedDataset(
         path.name,
         numbered.graph,
-        train,
-        val,
-        test,
-        numbered.num_classes,
-        class_names=tuple(words) if words else None,
+        **split,
+        num_classes=numbered.num_classes,
+        class_names=tuple(classes) if classes else None,
         target=target,
-        names=replace(names, classes=words),
+        names=replace(names, classes=classes),
     )
 
 
@@ -302,13 +298,16 @@ def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:
         isinstance(facts, dict)
         and facts.keys() == {"target", "relation"}
         and triples.keys() == {*PARTS}
+        and len(facts["target"]) == 3
     )
-    if not sound or len(facts["target"]) != 3:
+    if not sound:
         raise ValueError(f"{file} is damaged, or no file of links: write it with --links")
-    a, name, b = facts["target"]
-    words = [name, f"{a} {name} {b}"]
-    if target not in (words if graph.schema.has_several else ["", *words]):
+    source, name, destination = facts["target"]
+    words = f"{source} {name} {destination}"
+    # of one relation nothing need be said
+    known = {name, words} if graph.schema.has_several else {"", name, words}
+    if target not in known:
         raise ValueError(
-            f"{folder} was cut for links of {words[1]!r}, so target must name these, got {target!r}"
+            f"{folder} was cut for links of {words!r}, so target must name these, got {target!r}"
         )
-    return LinkEdges((a, name, b), facts["relation"], triples, graph)
+    return LinkEdges((source, name, destination), facts["relation"], triples, graph)

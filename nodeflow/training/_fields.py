@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar
@@ -71,9 +72,9 @@ def one_of(names: str | Iterable[str], help: str, *, default: str = "", **furthe
     return setting(default or names[0], help, check, choices=names, **further)
 
 
-def text(default: str, help: str, *, read: Conditions = ({},)) -> Any:
+def text(default: str, help: str, **further: Any) -> Any:
     """A setting that is a string."""
-    return setting(default, help, check_text, read=read, metavar="NAME")
+    return setting(default, help, check_text, metavar="NAME", **further)
 
 
 def check_text(value: object, name: str) -> str:
@@ -82,18 +83,13 @@ def check_text(value: object, name: str) -> str:
     return str(value)
 
 
-def count(
-    default: int | ComputedDefault, help: str, *, least: int = 0, read: Conditions = ({},)
-) -> Any:
+def count(default: int | ComputedDefault, help: str, *, least: int = 0, **further: Any) -> Any:
     """A setting that is an integer of at least ``least``."""
-    return setting(
-        default,
-        help,
-        lambda value, name: checks().as_count(value, name, least),
-        read=read,
-        type=int,
-        metavar="N",
-    )
+
+    def check(value: Any, label: str) -> Any:
+        return checks().as_count(value, label, least)
+
+    return setting(default, help, check, type=int, metavar="N", **further)
 
 
 def number(
@@ -103,29 +99,24 @@ def number(
     without a lower one.
     """
     if "above" not in bounds:
-        bounds = {"least": 0.0, **bounds}
-    return setting(
-        default,
-        help,
-        lambda value, name: checks().as_number(value, name, **bounds),
-        read=read,
-        type=float,
-        metavar="X",
-    )
+        bounds.setdefault("least", 0.0)
+
+    def check(value: Any, label: str) -> Any:
+        return checks().as_number(value, label, **bounds)
+
+    return setting(default, help, check, read=read, type=float, metavar="X")
 
 
-def flag(help: str, *, read: Conditions = ({},)) -> Any:
+def flag(help: str, **further: Any) -> Any:
     """A setting that is off by default."""
-    return setting(
-        False,
-        help,
-        lambda value, name: checks().as_flag(value, name),
-        read=read,
-        action="store_true",
-    )
+
+    def check(value: Any, label: str) -> Any:
+        return checks().as_flag(value, label)
+
+    return setting(default=False, help=help, check=check, action="store_true", **further)
 
 
-def table(help: str, *, name: str, read: Conditions = ({},)) -> Any:
+def table(help: str, **further: Any) -> Any:
     """A setting that is a table of further arguments by name."""
 
     def check(value: Any, label: str) -> dict[str, Any]:
@@ -135,15 +126,8 @@ def table(help: str, *, name: str, read: Conditions = ({},)) -> Any:
             )
         return dict(value)
 
-    return setting(
-        ComputedDefault("none", lambda _: {}),
-        help,
-        check,
-        name=name,
-        read=read,
-        action=_Pair,
-        metavar="NAME=VALUE",
-    )
+    default = ComputedDefault("none", lambda _: {})
+    return setting(default, help, check, action=PairOption, metavar="NAME=VALUE", **further)
 
 
 class Group:
@@ -157,60 +141,67 @@ class Group:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            value = value.value(self) if isinstance(value, ComputedDefault) else value
-            object.__setattr__(self, one.name, one.metadata["check"](value, name_of(one)))
+        for part in fields(self):
+            value = getattr(self, part.name)
+            # those of earlier fields are set by now
+            if isinstance(value, ComputedDefault):
+                value = value.value(self)
+            object.__setattr__(self, part.name, part.metadata["check"](value, name_of(part)))
 
 
-def name_of(one: Field[Any]) -> str:
+def name_of(field: Field[Any]) -> str:
     """Return the name of a setting among those of all groups."""
-    return str(one.metadata["name"] or one.name)
+    return str(field.metadata["name"] or field.name)
 
 
-def option_of(one: Field[Any]) -> str:
-    """Return the option of the command for a setting; that of a table is repeated for every
-    entry.
-    """
-    name = name_of(one)
-    return f"--{name.removesuffix('s') if one.metadata['words'].get('action') is _Pair else name}".replace(
-        "_", "-"
-    )
+def option_of(field: Field[Any]) -> str:
+    """Return the command's option for a setting; that of a table is repeated for every entry."""
+    name = name_of(field)
+    if field.metadata["words"].get("action") is PairOption:
+        name = name.removesuffix("s")
+    return f"--{name}".replace("_", "-")
 
 
-def default_of(one: Field[Any]) -> str:
+def default_of(field: Field[Any]) -> str:
     """Return the default as text, "none" for an empty text, "off" for False."""
-    if isinstance(one.default, ComputedDefault):
-        return one.default.words
-    return "off" if one.default is False else str(one.default) or "none"
+    if isinstance(field.default, ComputedDefault):
+        return field.default.words
+    return "off" if field.default is False else str(field.default) or "none"
 
 
-def add_option(parser: argparse._ActionsContainer, one: Field[Any], read: str = "") -> None:
-    """Add the option of a setting to a parser; an option that is not given is absent from the
-    namespace.
+def add_option(parser: argparse._ActionsContainer, field: Field[Any], read: str = "") -> None:
+    """Add the option of a setting to a parser; without it, the namespace lacks the setting.
 
     ``read``: the values of other settings with which it is read; empty if always.
     """
-    words = one.metadata["words"]
-    notes = [] if words.get("action") in ("store_true", _Pair) else [f"default: {default_of(one)}"]
-    notes += [f"read with {read}"] if read else []
-    text = " ".join([one.metadata["help"], *([f"({'; '.join(notes)})"] if notes else [])]).replace(
-        "%", "%%"
-    )
+    words = field.metadata["words"]
+    # a flag is off and a table empty without saying so
+    notes = []
+    if words.get("action") not in ("store_true", PairOption):
+        notes.append(f"default: {default_of(field)}")
+    if read:
+        notes.append(f"read with {read}")
+    text = field.metadata["help"]
+    if notes:
+        text += f" ({'; '.join(notes)})"
     parser.add_argument(
-        option_of(one), dest=name_of(one), default=argparse.SUPPRESS, help=text, **words
+        option_of(field),
+        dest=name_of(field),
+        default=argparse.SUPPRESS,
+        help=text.replace("%", "%%"),  # which argparse would fill in
+        **words,
     )
 
 
-def documentation(group: str, one: Field[Any]) -> str:
+def documentation(group: str, field: Field[Any]) -> str:
     """Return the entry of a setting in a docstring; ``group`` is the attribute of ``Settings`` that
     holds it.
     """
-    choices = one.metadata["words"].get("choices")
+    choices = field.metadata["words"].get("choices")
     several = f"; one of {', '.join(choices)}" if choices else ""
     return fill(
-        f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: "
-        f"{default_of(one)}{several}).",
+        f"{name_of(field)}: {field.metadata['help']} (``{group}.{field.name}``; default: "
+        f"{default_of(field)}{several}).",
         120,
         initial_indent=" " * 8,
         subsequent_indent=" " * 12,
@@ -218,21 +209,21 @@ def documentation(group: str, one: Field[Any]) -> str:
     )
 
 
-class _Pair(argparse.Action):
+class PairOption(argparse.Action):
     """Collects name=value into a table; values are read as in TOML, other words as strings."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        name, equals, value = str(values).partition("=")
+        name, equals, word = str(values).partition("=")
         if not equals or not name:
             parser.error(f"argument {option}: expected NAME=VALUE, got {values!r}")
-        try:
-            read: object = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            read = value
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest, {}), name: read})
+        # a word that is no value of TOML is a string, so that quotes may be left out
+        value: object = word
+        with suppress(tomllib.TOMLDecodeError):
+            value = tomllib.loads(f"value = {word}")["value"]
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest, {}), name: value})
 
 
-class Numbers(argparse.Action):
+class NumbersOption(argparse.Action):
     """Collects integers given as ``2 2`` or ``2,2``, of which each may be several by name, as in
     ``a=5,b=10 2``.
     """
@@ -241,21 +232,25 @@ class Numbers(argparse.Action):
         numbers: list[int | dict[str, int]] = []
         try:
             for word in values:
-                parts = word.removesuffix(",").split(",")
-                if "=" in word:
-                    pairs = [part.rpartition("=")[::2] for part in parts]
-                    by_name = {name.strip(): int(number) for name, number in pairs}
-                    if "" in by_name or len(by_name) < len(pairs):
-                        parser.error(
-                            f"argument {option}: expected NAME=NUMBER,NAME=NUMBER of one layer, "
-                            f"got {word!r}"
-                        )
-                    numbers.append(by_name)
-                else:
-                    numbers += map(int, parts)
+                numbers += _numbers(word)
         except ValueError:
             parser.error(
                 f"argument {option}: expected integers, as in 10 10, or by name, as in a=5,b=10, "
                 f"got {' '.join(values)!r}; DATA goes before {option}"
             )
         setattr(namespace, self.dest, numbers)
+
+
+def _numbers(word: str) -> list[int] | list[dict[str, int]]:
+    """Return the numbers of a word, or those of one layer by name; ValueError for other words."""
+    parts = word.removesuffix(",").split(",")
+    if "=" not in word:
+        return [*map(int, parts)]
+    by_name = {}
+    for part in parts:
+        name, _, number = part.rpartition("=")
+        by_name[name.strip()] = int(number)
+    # a name given twice would silently keep its last number
+    if "" in by_name or len(by_name) < len(parts):
+        raise ValueError("a number without a name, or a name given twice")
+    return [by_name]

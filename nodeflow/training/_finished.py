@@ -4,17 +4,17 @@ those of the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import blaming
 from nodeflow._core.base.files import is_file
 from nodeflow.datasets import Dataset
 from nodeflow.training._checkpoints import load_weights, read_tensors
+from nodeflow.training._choices import Values
 from nodeflow.training._data import learned_part
 from nodeflow.training._folder import CHECKPOINT, RESULT, Run, check_checkpoint, read_result
 from nodeflow.training._graph import stays_in_file, with_columns
@@ -59,26 +59,13 @@ def finished(
     trainer needs.
     """
     run = Run.read(folder, model).shared_by(1)
-    if not is_file(folder / CHECKPOINT):
-        raise FileNotFoundError(
-            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
-        )
     if run.is_of_parts and given is None:
         raise ValueError(
             f"the run in {folder} trained on parts of a graph: give the data set that they were "
             "cut from, with --data"
         )
-    facts, weights = read_tensors(folder / CHECKPOINT)
-    check_checkpoint(folder / CHECKPOINT, facts, run)
-    if is_file(folder / RESULT):
-        result = read_result(folder)
-        if any(
-            facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")
-        ):
-            raise ValueError(
-                f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files "
-                "back"
-            )
+    checkpoint = folder / CHECKPOINT
+    facts, weights = _read(folder, run)
     names = Names.from_json(facts["names"], weights)
     weights.pop(NODES, None)
     if given is None:
@@ -86,30 +73,32 @@ def finished(
     else:  # which may have labels of another type, where settings name none
         dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
     dataset = names.align(dataset)
-    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
+    is_buffer = run.settings.storage.kind == "partitions"
+    storage = "file" if is_buffer else run.settings.storage.kind
     settings = run.settings.replace(
         task=facts["task"],
         device=device or run.settings.compute.device,
-        storage="file" if storage == "partitions" else storage,
+        storage=storage if stays_in_file(dataset.graph) else "memory",
         # these only training reads
         partitions="",
         share="even",
     )
-    as_trained = given is None or facts["task"] == "link"
-    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    # a trainer refuses data without labels, which outputs do not need
+    is_trainable = given is None or facts["task"] == "link"
+    trainer = Trainer(dataset if is_trainable else _for_outputs(dataset, facts), settings)
     # with a partition buffer, the fingerprint has the cut of the graph in it
-    same = given is None and run.settings.storage.kind != "partitions"
-    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
+    is_same = given is None and not is_buffer
+    if is_same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
         raise ValueError(
-            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has "
-            f"it now; if it is meant to be measured on that, give --data {run.data}"
+            f"{checkpoint} was not trained on data set {dataset.name!r} as {run.data} has it now; "
+            f"if it is meant to be measured on that, give --data {run.data}"
         )
+    # a learned row belongs to a name, and goes to the node that has it in these data
     for key, node_type in trainer.network.inputs.rows_of_nodes().items():
         weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:
-        load_weights(trainer.network, weights)
-    except ValueError as error:
-        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
+        with blaming(str(checkpoint), ValueError):
+            load_weights(trainer.network, weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()  # of one of its tensors
         raise ValueError(
@@ -118,7 +107,27 @@ def finished(
     return trainer, dataset
 
 
-def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
+def _read(folder: Path, run: Run) -> tuple[Values, dict[str, torch.Tensor]]:
+    """Return the facts and the weights of a finished run; raises for the files of two runs."""
+    checkpoint = folder / CHECKPOINT
+    if not is_file(checkpoint):
+        raise FileNotFoundError(
+            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
+        )
+    facts, weights = read_tensors(checkpoint)
+    check_checkpoint(checkpoint, facts, run)
+    if is_file(folder / RESULT):
+        result = read_result(folder)
+        # the state of the run may be later than its result, but these two were written together
+        for name in ("identity", "best_epoch", "scores"):
+            if facts.get(name) != result.get(name):
+                raise ValueError(
+                    f"{checkpoint} and {RESULT} beside it are of two runs: put its own files back"
+                )
+    return facts, weights
+
+
+def _for_outputs(dataset: Dataset, facts: Values) -> Dataset:
     """Return a data set for evaluation only, with placeholders for missing labels and training
     nodes.
     """
@@ -126,17 +135,13 @@ def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
     graph = dataset.graph
     train = dataset.train
     if "label" not in graph.ndata:
-        one_each = facts["task"] == "classification"
-        label = (
-            torch.zeros(graph.num_nodes, dtype=torch.int64)
-            if one_each
-            else torch.zeros(graph.num_nodes, width)
-        )
+        if facts["task"] == "classification":
+            label = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        else:
+            label = torch.zeros(graph.num_nodes, width)
         graph = with_columns(graph, {"label": label})
-    if len(train) == 0:
-        train = next(
-            (nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids
-        )[:1]
+    if not len(train):
+        train = torch.cat([*dataset.splits.values(), dataset.target_ids])[:1]
     result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
     # the node may be in another part too, which a data set refuses; nothing trains on it
     object.__setattr__(result, "train", train)

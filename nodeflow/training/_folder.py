@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from nodeflow.training._checkpoints import (
     read_tensors,
     write_tensors,
 )
+from nodeflow.training._choices import Values
 from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_decoder, build_model
@@ -78,18 +79,15 @@ class Run:
     identity: str = ""
 
     @classmethod
-    def of(
-        cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
-    ) -> Run:
+    def of(cls, values: Values, options: Values = MappingProxyType({})) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = dict(values)
-        words = {"data": "", "checkpoint_every": "1", "identity": ""}
-        start: dict[str, Any] = {
-            name: check_text(rest.pop(name, usual), name) for name, usual in words.items()
-        }
-        start["processes"] = as_count(rest.pop("processes", 1), "processes", 1)
-        start["plot"] = as_flag(rest.pop("plot", True), "plot")
-        run = cls(settings=Settings.from_dict(rest, **options), **start)
+        settings = dict(values)
+        start: dict[str, Any] = {}
+        for name in ("data", "checkpoint_every", "identity"):
+            start[name] = check_text(settings.pop(name, getattr(cls, name, "")), name)
+        start["processes"] = as_count(settings.pop("processes", 1), "processes", 1)
+        start["plot"] = as_flag(settings.pop("plot", True), "plot")
+        run = cls(settings=Settings.from_dict(settings, **options), **start)
         if run.is_of_parts and run.data:
             raise ValueError(
                 "data must be left out with parts of a graph, which hold features, labels and "
@@ -97,7 +95,9 @@ class Run:
                 f"{run.settings.storage.partitions!r}; for a partition buffer give storage "
                 "'partitions'"
             )
-        return run if run.data or run.is_of_parts else replace(run, data="debian")
+        if not run.data and not run.is_of_parts:
+            run = replace(run, data="debian")
+        return run
 
     @classmethod
     def read(cls, folder: Path, model: str | None = None) -> Run:
@@ -123,13 +123,12 @@ class Run:
 
     def values(self) -> dict[str, Any]:
         """Return what ``run.toml`` holds, by name."""
-        data = self.data
-        if data not in ("", "debian"):
-            data = str(Path(data).resolve())
-        start: dict[str, Any] = {"data": data, "checkpoint_every": self.checkpoint_every}
-        for name, usual in (("processes", 1), ("plot", True), ("identity", "")):
+        start = {"data": self.data, "checkpoint_every": self.checkpoint_every}
+        if self.data not in ("", "debian"):
+            start["data"] = str(Path(self.data).resolve())
+        for name in ("processes", "plot", "identity"):
             value = getattr(self, name)
-            if value != usual:
+            if value != getattr(Run, name):  # what is usual is left out
                 start[name] = value
         return start | self.settings.to_dict()
 
@@ -146,8 +145,8 @@ class Run:
         if processes == self.processes:
             return self
         batch_size = self.settings.sampler.batch_size
-        size, rest = divmod(batch_size * self.processes, processes)
-        if rest:
+        size, left_over = divmod(batch_size * self.processes, processes)
+        if left_over:
             raise ValueError(
                 f"a step of the run has {batch_size * self.processes} seeds (batch_size "
                 f"{batch_size} of {self.processes} processes), which {processes} processes cannot "
@@ -159,18 +158,19 @@ class Run:
         """Read the data set, with labels of the target: its parts in several processes, where
         settings name them.
         """
-        run = self.settings.run
-        parts = self.settings.storage.partitions
-        if self.is_of_parts:
-            dataset = read_parts(
-                parts, run.target, links=run.task == "link", halo=self.settings.compute.halo
-            )
-        else:
-            dataset = read_dataset(self.data)
-        return learned_part(dataset, run.task, run.target)
+        settings = self.settings
+        task = settings.run.task
+        target = settings.run.target
+        if not self.is_of_parts:
+            return learned_part(read_dataset(self.data), task, target)
+        folder = settings.storage.partitions
+        halo = settings.compute.halo
+        return learned_part(
+            read_parts(folder, target, links=task == "link", halo=halo), task, target
+        )
 
 
-def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
+def check_checkpoint(path: Path, facts: Values, run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings
     for one process.
     """
@@ -195,9 +195,11 @@ def output_folder(folder: Path) -> Iterator[None]:
 
     If the block fails, folders that were made for it are removed again, unless they hold files.
     """
-    with ExitStack() as made:
+    # a folder that cannot be written to is found here, before hours of training and not after them
+    with ExitStack() as stack:
+        # only what goes wrong here is of the folder, nothing that the block raises
         try:
-            made.enter_context(making(folder))
+            stack.enter_context(making(folder))
             with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
@@ -210,7 +212,8 @@ def begin(folder: Path, run: Run) -> bool:
     """Clear the folder and write the settings of a new run; return whether it held an earlier
     run.
     """
-    paths = [folder / name for name in FILES]
+    # files of an earlier run go first: what is left of two runs would be taken for one
+    paths = map(folder.joinpath, FILES)
     earlier = [path for path in paths if path.is_symlink() or is_file(path)]
     for path in (*earlier, *folder.glob(EVENTS)):
         path.unlink()
@@ -236,6 +239,7 @@ def open_trainer(
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
     folder = Path(folder)
+    # as many seeds a step as before, over however many processes there are now
     run = Run.read(folder, model).shared_by(default_peers().size)
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     if dataset is None:
@@ -319,19 +323,21 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
 def _write(result: Result, folder: Path) -> list[Path]:
     task = result.task
-    score = _without_nan({"best": result.best_val_score})["best"]
     kind = result.settings.run.task
     if isinstance(task, NodeTask):  # found by its labels, where settings say "auto"
         kind = task.target.task
+    # in this order they stand in the file, which people read from its top
     facts: dict[str, Any] = {
         "dataset": task.dataset.name,
         "task": kind,
         "metric": result.metric,
         "best_epoch": result.best_epoch,
-        "best_val_score": score,
-        "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
+        "best_val_score": _without_nan(result.best_val_score),
+        "scores": {},
         "settings": result.settings.by_name(read=True),
     }
+    for part, scores in result.scores.items():
+        facts["scores"][part] = {name: _without_nan(value) for name, value in scores.items()}
     if task.peers.size > 1:
         facts["processes"] = task.peers.size
     facts["fingerprint"] = result.fingerprint
@@ -349,6 +355,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
     write_tensors(folder / CHECKPOINT, tensors, {**facts, **of_model})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
+    # the machine is left out of the checkpoint: equal runs give equal bytes on any
     text = json.dumps({**facts, "machine": machine()}, indent=2)
     (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
@@ -404,6 +411,7 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
     """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a
     history, its age.
     """
+    # epochs that were not validated have no scores, so the titles are those of all epochs
     metrics = dict.fromkeys(name for record in records for name in record.scores)
     titles = ["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES]
     if any(record.age is not None for record in records):
@@ -425,16 +433,13 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     records: list[EpochRecord] = []
     lines = rows_of_words(path)
     _, titles = next(lines, (0, []))
-    if not {"epoch", "loss", *RATES} <= {*titles}:
-        raise ValueError(
-            f"{path} is empty or damaged: its first line must name epoch, loss and "
-            f"{', '.join(RATES)}"
-        )
     for line, words in lines:
-        with blaming(f"{path}, line {line}, is damaged", ValueError):
+        with blaming(f"{path}, line {line}, is damaged", ValueError, KeyError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
+            # the line is checked by reading it: a row that was cut off lacks words, or has none for
+            # a number
             record = EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates)
             records.append(record)
             if record.epoch != len(records):
@@ -488,7 +493,7 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     return network.eval()
 
 
-def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
+def _network(settings: Settings, how: Values) -> Network:
     kind = TypedInputs if "sizes" in how["inputs"] else Inputs
     inputs = kind(**how["inputs"])
     model = None
@@ -503,6 +508,6 @@ def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
     return Network(inputs, model)
 
 
-def _without_nan(scores: Mapping[str, float]) -> dict[str, float | None]:
-    """Return scores as JSON has them, which knows no NaN."""
-    return {name: None if math.isnan(value) else value for name, value in scores.items()}
+def _without_nan(value: float) -> float | None:
+    """Return a score as JSON has it, which knows no NaN."""
+    return None if math.isnan(value) else value

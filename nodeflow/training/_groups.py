@@ -39,7 +39,7 @@ from nodeflow.training._choices import (
 from nodeflow.training._fields import (
     ComputedDefault,
     Group,
-    Numbers,
+    NumbersOption,
     checks,
     count,
     flag,
@@ -63,7 +63,7 @@ def is_own(name: object) -> bool:
     """Whether the setting ``model`` is "module:factory", a factory of the user's own, which is
     imported.
     """
-    return isinstance(name, str) and ":" in name and all(name.partition(":")[::2])
+    return isinstance(name, str) and all(name.partition(":"))
 
 
 def check_import(in_file: object, chosen: object) -> None:
@@ -188,15 +188,14 @@ def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
     """Return checked fanouts; those by relation have it as text, which files can hold."""
     from nodeflow.sampling import check_fanouts
 
-    return tuple(
-        {
-            " ".join(key) if isinstance(key, tuple) else str(key): number
-            for key, number in each.items()
-        }
-        if isinstance(each, dict)
-        else each
-        for each in check_fanouts(value)
-    )
+    return tuple(map(_as_text, check_fanouts(value)))
+
+
+def _as_text(fanout: Any) -> int | dict[str, int]:
+    if not isinstance(fanout, dict):
+        return int(fanout)
+    words = [" ".join(key) if isinstance(key, tuple) else str(key) for key in fanout]
+    return dict(zip(words, fanout.values(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +219,7 @@ class SamplerSettings(Group):
         "only how many layers there are; cv computes the first layer from all neighbours, whatever "
         "its number",
         _check_fanouts,
-        action=Numbers,
+        action=NumbersOption,
         nargs="+",
         metavar="K",
         read=_ENCODED,
@@ -249,6 +248,7 @@ class SamplerSettings(Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # here, because it imports torch, which the help of the command does without
         from nodeflow.training._samplers import METHODS
 
         METHODS[self.name].check(self)
@@ -289,7 +289,9 @@ def _memory(value: Any, name: str) -> str:
 def _folder(value: Any, name: str) -> str:
     checks().check_type(value, name, str, "a string, the path of a folder")
     # the same from any folder, also in files of settings
-    return str(Path(value).absolute()) if value else ""
+    if value:
+        value = str(Path(value).absolute())
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)

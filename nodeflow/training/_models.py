@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,12 @@ from nodeflow import nn as layers
 from nodeflow._core.base.checks import blaming, describe
 from nodeflow._core.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
-from nodeflow.training._choices import MODELS as TRAITS, ModelTraits
+from nodeflow.training._choices import MODELS as TRAITS, ModelTraits, Values
 from nodeflow.training._groups import LinkSettings, ModelSettings, check_model
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """A model by name: ``make(in_features, hidden, out_features, num_layers, dropout=..., ...)``,
     or ``with_history``.
 
@@ -33,7 +33,7 @@ class Kind:
 
     make: Callable[..., nn.Module]
     traits: ModelTraits = field(default_factory=ModelTraits)
-    weighted: Mapping[str, Any] = field(default_factory=dict)
+    weighted: Values = field(default_factory=dict)
     sparse: bool = True
     with_history: Callable[..., nn.Module] | None = None
     pieces: bool = False
@@ -55,20 +55,20 @@ class Kind:
         return self.traits.by_schema
 
 
-def _of_schema(name: str, make: Callable[..., nn.Module]) -> Kind:
+def _of_schema(name: str, make: Callable[..., nn.Module]) -> ModelKind:
     """Return the model ``name``, whose convolutions are ``make(width, schema, ...)``."""
 
     def model(
         width: int, hidden: int, out: int, num_layers: int, *, schema: Schema, **options: Any
     ) -> nn.Module:
+        # what stands between layers is the model's, the others are of its convolutions
         between = {
-            name: options.pop(name) for name in ("dropout", "norm", "residual") if name in options
+            key: options.pop(key) for key in ("dropout", "norm", "residual") if key in options
         }
-        return layers.TypedModel(
-            width, [make(width, schema, **options) for _ in range(num_layers)], out, **between
-        )
+        convs = [make(width, schema, **options) for _ in range(num_layers)]
+        return layers.TypedModel(width, convs, out, **between)
 
-    return Kind(model, TRAITS[name], sparse=False)
+    return ModelKind(model, TRAITS[name], sparse=False)
 
 
 def _sage_by_relation(
@@ -80,36 +80,38 @@ def _sage_by_relation(
 
 
 MODELS = {
-    "sage": Kind(
+    "sage": ModelKind(
         layers.GraphSAGE,
         TRAITS["sage"],
         {"weighted": True},
         with_history=layers.VRGraphSAGE,
         pieces=True,
     ),
-    "gcn": Kind(
+    "gcn": ModelKind(
         layers.GCN, TRAITS["gcn"], {"degrees": "parent"}, with_history=layers.VRGCN, pieces=True
     ),
-    "gin": Kind(layers.GIN, sparse=False),
-    "gat": Kind(layers.GAT),
-    "gatv2": Kind(layers.GATv2),
-    "rgcn": Kind(layers.RGCN, TRAITS["rgcn"]),
+    "gin": ModelKind(layers.GIN, sparse=False),
+    "gat": ModelKind(layers.GAT),
+    "gatv2": ModelKind(layers.GATv2),
+    "rgcn": ModelKind(layers.RGCN, TRAITS["rgcn"]),
+    # its two widths are one: rows of every type enter by a map of their own
     "hgt": _of_schema(
         "hgt", lambda width, schema, **options: layers.HGTConv(width, width, schema, **options)
     ),
     "typed": _of_schema("typed", _sage_by_relation),
-    "none": Kind(nn.Identity, sparse=False),
+    "none": ModelKind(nn.Identity, sparse=False),
 }
 """The models by the setting ``model``; an entry here, and in ``_choices``, adds one."""
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ModelKind:
     """Return the model ``name``, one of ``MODELS`` or "module:factory"; raises ValueError where
     there is none.
     """
     if name in MODELS:
         return MODELS[name]
     module, _, attribute = check_model(name, "model").partition(":")
+    # the module is the user's: check_import has seen to it that no file chose it
     with blaming(f"model {name!r} cannot be imported", ImportError, AttributeError):
         make = getattr(importlib.import_module(module), attribute)
     if not callable(make):
@@ -117,7 +119,7 @@ def kind_of(name: str) -> Kind:
             f"model {name!r} must be a class or a function that returns a model, got "
             f"{describe(make)}"
         )
-    return Kind(make, own=True)
+    return ModelKind(make, own=True)
 
 
 @dataclass(frozen=True)
@@ -143,18 +145,22 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     """
     kind = kind_of(settings.name)
     options: dict[str, Any] = {"dropout": settings.dropout}
+    # others are left out, because a factory of the user's need not take them
     if settings.norm != "none":
         options["norm"] = settings.norm
     if settings.residual:
         options["residual"] = True
     if facts.weighted:
         options |= kind.weighted
+    # as JSON in a file of weights
     schema = None if facts.schema is None else Schema.from_json(facts.schema)
     if kind.typed:
         options |= {"num_relations": schema or facts.num_relations, "edge_type": facts.edge_type}
     if kind.by_schema:
         options["schema"] = schema
-    make = kind.with_history if facts.history and kind.with_history else kind.make
+    make = kind.make
+    if facts.history and kind.with_history:
+        make = kind.with_history
     with blaming(
         f"model {settings.name!r} cannot be made: with norm={settings.norm!r}, "
         f"residual={settings.residual} and model_options {list(settings.options)}",
@@ -165,7 +171,7 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
             settings.hidden,
             facts.out_features,
             num_layers,
-            **{**options, **settings.options},
+            **(options | settings.options),
         )
 
 

@@ -18,6 +18,7 @@ from nodeflow._core.schema import Schema
 from nodeflow._files.text.words import is_integer
 from nodeflow.datasets import FEATURES, Dataset, columns_of_features, has_label
 from nodeflow.graph import Graph
+from nodeflow.training._choices import Values
 from nodeflow.training._graph import EDGE_TYPES, Words, with_columns
 
 NODES = "node_names"
@@ -66,14 +67,9 @@ class Names:
 
     def to_json(self) -> dict[str, Any]:
         """Return all but ``nodes`` as values of JSON."""
-        schema = self.schema and self.schema.to_json()
-        return {
-            "classes": self.classes,
-            "features": self.features,
-            "columns": self.columns,
-            "categories": self.categories,
-            "schema": schema,
-        }
+        facts = {**vars(self), "schema": self.schema and self.schema.to_json()}
+        del facts["nodes"]
+        return facts
 
     def tensors(self) -> dict[str, Tensor]:
         """Return ``nodes`` by its name in a file, unless it is empty."""
@@ -81,7 +77,7 @@ class Names:
 
     @classmethod
     def from_json(
-        cls, words: Mapping[str, Any], tensors: Mapping[str, Tensor] = MappingProxyType({})
+        cls, words: Values, tensors: Mapping[str, Tensor] = MappingProxyType({})
     ) -> Names:
         """Return what ``to_json`` and ``tensors`` gave; raises TypeError, ValueError or KeyError
         for something else.
@@ -110,37 +106,32 @@ class Names:
         unknown = {*EDGE_TYPES} & {*graph.edata} - {*self.categories}
         for name in unknown:
             del graph.edata[name]
-        for what, needed, present in (
-            ("features of", self.features, given.features),
-            ("edge column", self.categories, graph.edata),
-        ):
-            for name in needed.keys() - present.keys():
-                raise ValueError(f"{where} has no {what} {name!r}, which the model reads")
         for name, known in self.features.items():
+            if name not in given.features:
+                raise ValueError(f"{where} has no features of {name!r}, which the model reads")
             order = _order(known, given.features[name], f"feature of {name!r} in {where}")
             if order is not None:
                 data = graph.nodes[name].data
                 column = columns_of_features(graph)[name]
                 data[column] = _chosen(whole_column(data[column]), order)
         for name, known in self.categories.items():
-            codes = graph.edata[name]
+            if name not in graph.edata:
+                raise ValueError(f"{where} has no edge column {name!r}, which the model reads")
             graph.edata[name] = _renumbered(
-                codes, known, given.categories[name], f"edge column {name!r} in {where}"
+                graph.edata[name], known, given.categories[name], f"edge column {name!r} in {where}"
             )
-        changed = {field.name: getattr(dataset, field.name) for field in fields(Dataset)} | {
-            "graph": graph
+        changed: dict[str, Any] = {
+            part.name: getattr(dataset, part.name) for part in fields(Dataset)
         }
+        changed["graph"] = graph
         if self.classes != []:
-            classes = self.classes and tuple(self.classes)
-            changed |= {
-                "class_names": classes,
-                "num_classes": len(self.classes or ()) or dataset.num_classes,
-            }
-            if "label" in graph.ndata and not has_label(graph.ndata["label"]).any():
-                del graph.ndata["label"]  # a column without entries has no classes to compare
-            elif "label" in graph.ndata:
+            changed["class_names"] = self.classes and tuple(self.classes)
+            changed["num_classes"] = len(self.classes or ()) or dataset.num_classes
+            label = graph.ndata.pop("label", None)
+            # a column without entries has no classes to compare
+            if label is not None and has_label(label).any():
                 graph.ndata["label"] = _labels(
-                    graph.ndata["label"], self.classes, given.classes, f"label in {where}"
+                    label, self.classes, given.classes, f"label in {where}"
                 )
         changed["feature_names"] = _known(self.features) or None
         categories = {**dataset.category_names, **_known(self.categories)}
@@ -177,18 +168,17 @@ class Names:
         Raises ValueError for a node without a row, and where names are not enough to find it.
         """
         assert self.schema is not None
-        known, ids = (
-            schema.nodes[node_type] if node_type else range(schema.num_nodes)
-            for schema in (self.schema, dataset.graph.schema)
-        )
-        names = dataset.node_names
-        own: Sequence[Any] = range(len(ids)) if names is None else names[ids.start : ids.stop]
-        hashes = (
-            self.nodes.numpy()[known.start : known.stop]
-            if len(self.nodes)
-            else hashes_of(range(len(known)))
-        )
-        wanted = hashes_of(own)
+        known = _ids_of(self.schema, node_type)
+        ids = _ids_of(dataset.graph.schema, node_type)
+        names: Sequence[Any] = range(len(ids))
+        if dataset.node_names is not None:
+            names = dataset.node_names[ids.start : ids.stop]
+        wanted = hashes_of(names)
+        if len(self.nodes):
+            hashes = self.nodes.numpy()[known.start : known.stop]
+        else:
+            hashes = hashes_of(range(len(known)))
+        # the data of the run itself, read again, need no sorting
         if np.array_equal(hashes, wanted):  # also where nodes share a name
             return torch.arange(len(ids))
         sorted_hashes, row = np.unique(hashes, return_index=True)
@@ -196,13 +186,18 @@ class Names:
             raise ValueError(
                 "nodes of the model share a name, so their learned rows cannot be found by name"
             )
-        if (at := first_true(~np.isin(wanted, sorted_hashes))) is not None:
+        stranger = first_true(~np.isin(wanted, sorted_hashes))
+        if stranger is not None:
             raise ValueError(
                 "the model has learned a row for every node of its own data, and none for node "
-                f"{own[at]!r} of data set {dataset.name!r}; a model of features alone takes new "
-                "nodes"
+                f"{names[stranger]!r} of data set {dataset.name!r}; a model of features alone "
+                "takes new nodes"
             )
         return torch.from_numpy(row[np.searchsorted(sorted_hashes, wanted)])
+
+
+def _ids_of(schema: Schema, node_type: str) -> range:
+    return schema.nodes[node_type] if node_type else range(schema.num_nodes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,11 +211,11 @@ class NamedDataset(Dataset):
 
 def hashes_of(names: Iterable[object]) -> Ints:
     """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
-    digests = (
-        blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for name in names
-    )
-    return np.frombuffer(b"".join(digests), "<i8").astype(np.int64)
+    # 64 bits: of 100 million names, two share a hash with a probability of 0.0003. A hash of
+    # Python's own would be another one in each process
+    words = (str(name).encode("utf-8", "surrogatepass") for name in names)
+    digests = b"".join(blake2b(word, digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, "<i8").astype(np.int64)
 
 
 def _listed(names: Iterable[str] | None) -> Words:
@@ -232,7 +227,7 @@ def _known(names: Mapping[str, Words]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(words) for name, words in names.items() if words is not None}
 
 
-def _places(known: Any, given: Any, what: str) -> list[int] | None:
+def _places(known: Any, given: Any, subject: str) -> list[int] | None:
     """Return the number that the model knows each name of the data by, -1 for none; None where all
     have their own.
     """
@@ -241,46 +236,53 @@ def _places(known: Any, given: Any, what: str) -> list[int] | None:
     if known is None or given is None:
         model, data = ("numbers", "names") if known is None else ("names", "numbers")
         raise ValueError(
-            f"{what} has {data}, and the model knows {model}: give the data {model} too"
+            f"{subject} has {data}, and the model knows {model}: give the data {model} too"
         )
+    # names that are all the same need not be unique, but those that are looked up must be
     for names in (known, given):
         if len({*names}) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{what}: {twice!r} is there twice, so it cannot be matched by name")
-    number = {name: at for at, name in enumerate(known)}
-    return [number.get(name, -1) for name in given]
+            raise ValueError(
+                f"{subject}: {twice!r} is there twice, so it cannot be matched by name"
+            )
+    number_of = {name: number for number, name in enumerate(known)}
+    return [number_of.get(name, -1) for name in given]
 
 
-def _order(known: Any, given: Any, what: str) -> list[int] | None:
+def _order(known: Any, given: Any, subject: str) -> list[int] | None:
     """Return where the data have each name of the model, None for the same order; ValueError for
     other names.
     """
-    if (places := _places(known, given, what)) is None:
+    places = _places(known, given, subject)
+    if places is None:
         return None
-    if missing := {*known} - {*given}:
-        first = next(name for name in known if name in missing)
-        raise ValueError(f"{what}: the model reads {first!r}, which is missing")
+    for name in known:
+        if name not in given:
+            raise ValueError(f"{subject}: the model reads {name!r}, which is missing")
     if -1 in places:
-        raise ValueError(f"{what}: the model knows no {given[places.index(-1)]!r}; leave it out")
+        raise _stranger(given[places.index(-1)], subject)
     return cast("list[int]", np.argsort(places).tolist())
 
 
-def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
-    """Return numbers of the names of the data as those of the model; negative ones, of none,
-    stay.
-    """
-    if (places := _places(known, given, what)) is None:
+def _stranger(name: str, subject: str) -> ValueError:
+    return ValueError(f"{subject}: the model knows no {name!r}; leave it out")
+
+
+def _renumbered(numbers: Any, known: Words, given: Words, subject: str) -> Any:
+    """Return numbers of the names of the data as those of the model; negative ones stay."""
+    places = _places(known, given, subject)
+    if places is None:
         return numbers
     old = whole_column(numbers).long()
+    # -1 looks up the last entry, which says that there is none
     new = torch.where(old < 0, old, torch.tensor([*places, -1])[old.clamp(min=-1)])
-    if (at := first_true(((new < 0) & (old >= 0)).numpy())) is not None:
-        raise ValueError(
-            f"{what}: the model knows no {(given or ())[int(old[at])]!r}; leave it out"
-        )
+    unknown = first_true(((new < 0) & (old >= 0)).numpy())
+    if unknown is not None:
+        raise _stranger((given or ())[int(old[unknown])], subject)
     return new
 
 
-def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
+def _labels(label: Tensor, known: Words, given: Words, subject: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
     if label.ndim == 1 and not label.is_floating_point():
         # a number is its own name: few of many classes are codes with names in one of the two, and
@@ -291,11 +293,13 @@ def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
             codes, place = label.unique(return_inverse=True)
             label = torch.where(label < 0, label, place)
             given = [*map(str, codes.tolist())]
+    # numbers to predict have no names
     if label.ndim == 1 or given == known:
-        return label if label.is_floating_point() else _renumbered(label, known, given, what)
+        return label if label.is_floating_point() else _renumbered(label, known, given, subject)
+    # several labels per node: each column moves to where the model has its name
     node, column = label.nonzero(as_tuple=True)
     columns = label.new_zeros(len(label), len(known or ()))
-    columns[node, _renumbered(column, known, given, what)] = label[node, column]
+    columns[node, _renumbered(column, known, given, subject)] = label[node, column]
     return columns
 
 

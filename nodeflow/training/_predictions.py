@@ -6,9 +6,8 @@ import csv
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,12 +18,13 @@ from nodeflow._core.base.checks import Ints, as_ids
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._files.disk.arrays import replacing
 from nodeflow.datasets import Dataset
-from nodeflow.graph import Graph
 from nodeflow.metrics import TopLinks
 from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._trainer import Trainer
 
+Columns: TypeAlias = dict[str, Any]
+"""Columns of a table by title."""
 _PIECE = 2**16  # rows of a table that are made at a time, about
 
 
@@ -59,12 +59,14 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
     """
     place = check_predictions(Path(path))
     task = trainer.task
-    dataset = trainer.task.dataset
+    dataset = task.dataset
     if not isinstance(task, NodeTask):
         raise TypeError(
             "write_predictions writes outputs of nodes, but the run learned links: write_top_links"
         )
-    ids = torch.from_numpy(_ids(nodes, dataset))
+    if nodes is None:
+        nodes = dataset.target_ids
+    ids = torch.from_numpy(as_ids(nodes, "nodes", dataset.graph.num_nodes))
     outputs = trainer.outputs(ids)
     if trainer.peers.is_first:
         write_outputs(place, ids, outputs, dataset, task.target.task)
@@ -110,10 +112,12 @@ def write_top_links(
     ...     Path(f"{folder}/links.csv").read_text().splitlines()[0]
     'node,name,relation,relation_name,rank,answer,answer_name,score'
     """
+    # before the answers are searched, which takes longest
     place = check_predictions(Path(path))
     task = trainer.task
-    possible = task.query_nodes(side) if isinstance(task, LinkTask) else ()
-    ids = as_ids(possible if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
+    if nodes is None:
+        nodes = task.query_nodes(side) if isinstance(task, LinkTask) else ()
+    ids = as_ids(nodes, "nodes", task.dataset.graph.num_nodes)
     answers = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
     if not trainer.peers.is_first:
         return
@@ -127,6 +131,7 @@ def check_predictions(path: Path) -> Path:
         raise ValueError(f"output must end with .csv, .parquet or .npy, got {path.name!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+    # asked without an import, which takes a second
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
     return path
@@ -137,104 +142,98 @@ def write_outputs(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, 
     _write(path, outputs, _columns(nodes, outputs, dataset, task))
 
 
-def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
-    return (
-        dataset.target_ids.numpy()
-        if nodes is None
-        else as_ids(nodes, "nodes", dataset.graph.num_nodes)
-    )
-
-
-def _write(path: Path, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
-    """Write numbers alone, or the pieces of a table, columns by name, of which there is one at
-    least.
-    """
+def _write(path: Path, numbers: Tensor, pieces: Iterator[Columns]) -> None:
+    """Write numbers alone, or the pieces of a table, of which there is one at least."""
+    # a link stays one, to a new file
     with replacing(Path(os.path.realpath(path))) as draft:
-        _write_draft(draft, path.suffix, numbers, pieces)
+        if path.suffix == ".npy":
+            with draft.open("wb") as file:
+                np.save(file, numbers.numpy())
+        elif path.suffix == ".parquet":
+            _write_parquet(draft, pieces)
+        else:
+            _write_csv(draft, pieces)
 
 
-def _write_draft(path: Path, kind: str, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
-    if kind == ".npy":
-        with path.open("wb") as file:
-            np.save(file, numbers.numpy())
-        return
-    first = next(pieces)
-    if kind == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
+def _write_parquet(path: Path, pieces: Iterator[Columns]) -> None:
+    import pyarrow
+    from pyarrow import parquet
 
-        table = pyarrow.table(first)
-        with parquet.ParquetWriter(path, table.schema) as rows:
-            rows.write_table(table)
-            for columns in pieces:
-                rows.write_table(pyarrow.table(columns, schema=table.schema))
-        return
+    first = pyarrow.table(next(pieces))
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for columns in pieces:
+            writer.write_table(pyarrow.table(columns, schema=first.schema))
+
+
+def _write_csv(path: Path, pieces: Iterator[Columns]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(first)
-        for columns in chain([first], pieces):
-            lists = [
-                column.tolist() if isinstance(column, np.ndarray) else column
-                for column in columns.values()
-            ]
+        for number, columns in enumerate(pieces):
+            if number == 0:
+                writer.writerow(columns)
+            # numbers of Python are written in fewer digits than those of numpy
+            lists = [np.asarray(column).tolist() for column in columns.values()]
             writer.writerows(zip(*lists, strict=True))
 
 
 def _answers(
-    nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]
-) -> Iterator[dict[str, Any]]:
-    """Yield the table of the answers of all queries, node by node and relation by relation, in
-    pieces.
-    """
+    nodes: Ints, best: TopLinks, task: LinkTask, relations: list[int]
+) -> Iterator[Columns]:
+    """Yield the table of answers in pieces, node by node and relation by relation."""
     k = best.ids.shape[-1]
-    each = max(len(relations), 1)
+    queries_of_node = max(len(relations), 1)
     answers = best.ids.view(-1, k).numpy()
     scores = best.scores.view(-1, k).float().numpy()
-    names = task.dataset.node_names
+    dataset = task.dataset
+    # in pieces, because the words of all answers may take more memory than their ids
     step = max(_PIECE // k, 1)
-    graph = task.dataset.graph
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
         query, place = np.nonzero(answers[start : start + step] >= 0)
         query += start
-        columns = _with_names("node", "name", nodes[query // each], names)
-        columns |= _within_types("local", nodes[query // each], graph)
+        columns = _nodes("node", "name", "local", nodes[query // queries_of_node], dataset)
         if relations:
-            numbers = np.array(relations)[query % each]
+            numbers = np.array(relations)[query % queries_of_node]
             columns |= _with_names("relation", "relation_name", numbers, task.relation_names)
         columns["rank"] = place + 1
-        columns |= _with_names("answer", "answer_name", answers[query, place], names)
-        columns |= _within_types("answer_local", answers[query, place], graph)
-        yield columns | {"score": scores[query, place]}
+        found = answers[query, place]
+        columns |= _nodes("answer", "answer_name", "answer_local", found, dataset)
+        columns["score"] = scores[query, place]
+        yield columns
 
 
-def _columns(
-    nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str
-) -> Iterator[dict[str, Any]]:
-    columns = _with_names("node", "name", nodes.numpy(), dataset.node_names)
+def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Iterator[Columns]:
+    columns = _nodes("node", "name", "local", nodes.numpy(), dataset)
     names = dataset.class_names
-    columns |= _within_types("local", nodes.numpy(), dataset.graph)
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
         columns |= _with_names("class", "class_name", classes.numpy(), names)
-        yield columns | {"probability": chances.tolist()}
+        columns["probability"] = chances.tolist()
+        yield columns
         return
-    values, word = (outputs.sigmoid(), "label") if task == "multilabel" else (outputs, "value")
-    titles = [
-        f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])
-    ]
-    yield columns | dict(zip(titles, values.T.tolist(), strict=True))
+    word = "value"
+    if task == "multilabel":
+        word = "label"
+        outputs = outputs.sigmoid()
+    titles = names or [f"{word}_{number}" for number in range(outputs.shape[1])]
+    yield columns | dict(zip(titles, outputs.T.tolist(), strict=True))
 
 
-def _within_types(title: str, ids: Ints, graph: Graph) -> dict[str, Any]:
-    """Return a column of ids within the types of nodes, none where there is only one type."""
-    schema = graph.schema
-    return {} if len(schema.nodes) == 1 else {title: ids - schema.bounds()[schema.types_of(ids)]}
+def _nodes(title: str, names: str, local: str, ids: Ints, dataset: Dataset) -> Columns:
+    """Return columns of nodes: ids, names where there are any, ids within types of several."""
+    columns = _with_names(title, names, ids, dataset.node_names)
+    schema = dataset.graph.schema
+    if len(schema.nodes) > 1:
+        columns[local] = ids - schema.bounds()[schema.types_of(ids)]
+    return columns
 
 
-def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> dict[str, Any]:
+def _with_names(title: str, title_of_names: str, numbers: Ints, names: Any) -> Columns:
     """Return a column of numbers, and a column of their names if there are any."""
-    if names is None:
-        return {title: numbers}
-    # a type also where there is none
-    of_each = np.array([names[number] for number in numbers.tolist()], dtype=str)
-    return {title: numbers, title_of_names: of_each}
+    columns: Columns = {title: numbers}
+    if names is not None:
+        # with a type also where there are none
+        columns[title_of_names] = np.array(
+            [names[number] for number in numbers.tolist()], dtype=str
+        )
+    return columns

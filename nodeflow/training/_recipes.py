@@ -4,7 +4,7 @@ defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nodeflow._processes.default_group import peers_of
@@ -19,6 +19,7 @@ from nodeflow.training._choices import (
     SEVERAL_TYPES,
     Condition,
     Others,
+    Values,
 )
 from nodeflow.training._data import CutLinks
 from nodeflow.training._rules import holds, unread
@@ -43,8 +44,11 @@ def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
     """Return the sizes of a data set, with batches of the settings, which all processes make
     together.
     """
-    links = dataset.links if isinstance(dataset, CutLinks) else None
-    edges = dataset.graph.num_edges if links is None else sum(map(len, links.triples.values()))
+    edges = dataset.graph.num_edges
+    if isinstance(dataset, CutLinks) and dataset.links is not None:
+        # the graph has those of training alone
+        edges = sum(map(len, dataset.links.triples.values()))
+    # batches of all processes together, the last one incomplete
     steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
     return Sizes(dataset.graph.num_nodes, edges, max(steps, 1))
 
@@ -61,11 +65,11 @@ class Recipe(NamedTuple):
 
     name: str
     condition: Condition
-    core: Mapping[str, object]
-    others: Callable[[Sizes], Mapping[str, object]]
+    core: Values
+    others: Callable[[Sizes], Values]
 
 
-def _knowledge(sizes: Sizes) -> Mapping[str, object]:
+def _knowledge(sizes: Sizes) -> Values:
     """Return values for links of a knowledge graph, which change smoothly with its size.
 
     Few entities, or many triples of each, need less regularisation; few triples need smaller
@@ -89,7 +93,7 @@ def _knowledge(sizes: Sizes) -> Mapping[str, object]:
     }
 
 
-def _few_labels(sizes: Sizes) -> Mapping[str, object]:
+def _few_labels(sizes: Sizes) -> Values:
     """Return epochs for at least 90 steps, and patience for at least 30: a score of one step ago is
     noise.
     """
@@ -98,10 +102,13 @@ def _few_labels(sizes: Sizes) -> Mapping[str, object]:
 
 def _of_model(name: str) -> Recipe:
     """Return the recipe of a model that has defaults of its own, for labels of nodes."""
-    own = MODELS[name].defaults
+    defaults = MODELS[name].defaults
     condition: Condition = {"task": NODES, "model": (name,), "types": (SEVERAL_TYPES,)}
     return Recipe(
-        f"defaults of model {name!r}", condition, {}, lambda sizes: {**own, **_few_labels(sizes)}
+        f"defaults of model {name!r}",
+        condition,
+        {},
+        lambda sizes: {**defaults, **_few_labels(sizes)},
     )
 
 
@@ -124,9 +131,7 @@ RECIPES = (
 """A run takes the first one that goes with all that was chosen."""
 
 
-def completed(
-    settings: Settings, facts: Mapping[str, object], sizes: Sizes
-) -> tuple[Settings, str]:
+def completed(settings: Settings, facts: Values, sizes: Sizes) -> tuple[Settings, str]:
     """Return settings with the values of a recipe for what was not chosen, and its name; "" where
     nothing changes.
 
@@ -143,9 +148,10 @@ def completed(
         read = {
             name: value for name, value in values.items() if not unread(conditions_of(name), facts)
         }
+        # a setting that was chosen may exclude one of the recipe, which then is none for this run
         try:
-            whole = Settings(read, **settings.chosen)
+            complete = Settings(read, **settings.chosen)
         except ValueError:
             continue
-        return whole, recipe.name if whole.chosen != settings.chosen else ""
+        return complete, recipe.name if complete.chosen != settings.chosen else ""
     return settings, ""

@@ -12,6 +12,7 @@ import torch
 from nodeflow._core.base.version import __version__
 from nodeflow._processes.exchanges import is_heard_by_all
 from nodeflow._processes.transport import PeerError
+from nodeflow.training._choices import Values
 from nodeflow.training._folder import TRACE, Run, machine, read_result
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import Trace, TracedStep, read_trace
@@ -36,23 +37,23 @@ class _Comparison(Trace):
     def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
         before = len(self.steps)
         super().add(epoch, number, batch, loss)
+        # the trace may have recorded this step, or left it out: then there is nothing to compare
         for step in self.steps[before:]:
-            was = self.earlier.get(step[:2])
-            if was is None:
+            earlier = self.earlier.get(step[:2])
+            if earlier is None:
                 continue
             self.compared += 1
             place = f"epoch {step.epoch}, batch {step.batch}"
-            if was.hash != step.hash:
+            if earlier.hash != step.hash:
                 raise Differs(
-                    f"differs first at {place}: another batch (hash {step.hash}, was {was.hash})"
+                    f"differs first at {place}: another batch (hash {step.hash}, was "
+                    f"{earlier.hash})"
                 )
-            if was.loss != step.loss:
-                self.first_loss = (
-                    self.first_loss or f"{place} (loss {step.loss!r}, was {was.loss!r})"
-                )
-                self.largest = max(
-                    self.largest, abs(step.loss - was.loss) / max(abs(was.loss), 1e-30)
-                )
+            if earlier.loss != step.loss:
+                words = f"{place} (loss {step.loss!r}, was {earlier.loss!r})"
+                self.first_loss = self.first_loss or words
+                difference = abs(step.loss - earlier.loss) / max(abs(earlier.loss), 1e-30)
+                self.largest = max(self.largest, difference)
 
     def differences(self) -> Iterator[str]:
         """Yield a line for losses that are others, and for steps of the earlier run that did not
@@ -85,6 +86,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
         result = read_result(options.folder)
         steps = read_trace(options.folder / TRACE)
         trainer = Trainer(run.dataset(), run.settings)
+        # the trace has the batches of the first process; the others take part in its steps
         if not peers.is_first:
             try:
                 trainer.run()
@@ -93,6 +95,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
                     raise
                 raise Silent(1) from None
             return
+        # told first, because they are the likely reasons of what differs
         for line in _other_circumstances(result):
             say(line)
         trainer.trace = comparison = _Comparison(steps)
@@ -110,7 +113,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
         say(f"the same, bit for bit: {comparison.compared} steps and all scores")
 
 
-def _other_circumstances(result: Mapping[str, Any]) -> Iterator[str]:
+def _other_circumstances(result: Values) -> Iterator[str]:
     """Yield a line for each version and property of the machine that was another one."""
     now = {"nodeflow": __version__, "torch": str(torch.__version__), **machine()}
     then = {**result.get("versions", {}), **result.get("machine", {})}
@@ -121,7 +124,7 @@ def _other_circumstances(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _other_scores(
-    earlier: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]
+    earlier: Mapping[str, Values], scores: Mapping[str, Mapping[str, float]]
 ) -> Iterator[str]:
     for part, values in scores.items():
         for name, value in values.items():

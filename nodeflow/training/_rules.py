@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nodeflow.training._choices import (
-    _HISTORIES,
     BUFFER,
     BY_SCHEMA,
     ENCODER,
     FACTS,
     FEATURES,
     HETEROGENEOUS,
+    HISTORIES,
     HISTORY,
     IN_FILES,
     LINK,
@@ -37,6 +37,7 @@ from nodeflow.training._choices import (
     Condition,
     Conditions,
     Others,
+    Values,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"validate": ("sampled",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
     (
         {"sampler": HISTORY, "model": NO_HISTORY},
-        f"it needs a model with a history, {' or '.join(_HISTORIES)}",
+        f"it needs a model with a history, {' or '.join(HISTORIES)}",
     ),
     ({"norm": Others("none"), "sampler": HISTORY}, "models with a history have none"),
     ({"residual": (True,), "sampler": HISTORY}, "models with a history have none"),
@@ -125,9 +126,9 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
     *(
-        ({"storage": BUFFER, "sampler": (name,)}, each.why_whole)
-        for name, each in SAMPLERS.items()
-        if each.why_whole
+        ({"storage": BUFFER, "sampler": (name,)}, traits.why_whole)
+        for name, traits in SAMPLERS.items()
+        if traits.why_whole
     ),
     (
         {"storage": BUFFER, "processes": (SEVERAL,)},
@@ -160,11 +161,18 @@ def facts_of_graph(graph: Graph) -> dict[str, str]:
     """Return which facts hold of the columns and the schema of a graph."""
     from nodeflow.datasets import features_of
 
-    columns = features_of(graph)
-    nodes = len(graph.schema.nodes)
-    features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
-    relations = SEVERAL_RELATIONS if len(graph.schema.relations) > 1 else ONE_TYPE
-    return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
+    num_columns = len(features_of(graph))
+    num_types = len(graph.schema.nodes)
+    features = NO_FEATURES
+    if num_columns:
+        features = FEATURES if num_columns == num_types else SOME_FEATURES
+    # several node types imply several relations, so the more special fact is named
+    types = ONE_TYPE
+    if num_types > 1:
+        types = SEVERAL_TYPES
+    elif len(graph.schema.relations) > 1:
+        types = SEVERAL_RELATIONS
+    return {"features": features, "types": types}
 
 
 def where_read(*conditions: Conditions) -> str:
@@ -174,37 +182,37 @@ def where_read(*conditions: Conditions) -> str:
     return ", and with ".join(_either(several) for several in conditions if several != ({},))
 
 
-def unread(conditions: Iterable[Conditions], values: Mapping[str, object]) -> str:
+def unread(conditions: Iterable[Conditions], values: Values) -> str:
     """Return why a run of these values ignores a setting that it reads where all conditions hold, as
     text; empty if it reads it, or might.
 
     ``values``: settings by name, and as many of ``FACTS`` as are known.
     """
+    # a fact that is not known yet may still hold, so it refuses nothing
     for several in conditions:
         if not any(holds(condition, values, unknown=True) for condition in several):
-            names = [name for condition in several for name in condition if name in values]
-            shown = _and(_shown({name: values[name] for name in names}))
-            return f"is read with {_either(several)}, and this run has {shown}"
+            names = dict.fromkeys(name for condition in several for name in condition)
+            run = " and ".join(_said(name, values[name]) for name in names if name in values)
+            return f"is read with {_either(several)}, and this run has {run}"
     return ""
 
 
-def check_values(values: Mapping[str, object]) -> None:
+def check_values(values: Values) -> None:
     """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for
     ``unread``.
     """
-    for condition, name, what in NEEDED:
+    for condition, name, meaning in NEEDED:
         if holds(condition, values, unknown=False) and not values[name]:
-            raise ValueError(
-                f"{_and(_shown({one: values[one] for one in condition}))} needs {name}: {what}; "
-                "got none"
-            )
+            needing = " and ".join(_said(other, values[other]) for other in condition)
+            raise ValueError(f"{needing} needs {name}: {meaning}; got none")
+    # and here it excludes nothing: both are asked again when the facts are there
     for condition, why in EXCLUDED:
         if holds(condition, values, unknown=False):
-            first, *rest = _shown({one: values[one] for one in condition}).values()
-            raise ValueError(f"{first} does not go with {' and '.join(rest)}: {why}")
+            first, *others = [_said(name, values[name]) for name in condition]
+            raise ValueError(f"{first} does not go with {' and '.join(others)}: {why}")
 
 
-def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
+def holds(condition: Condition, values: Values, *, unknown: bool) -> bool:
     """Return whether settings, and facts, have the values of a condition; ``unknown`` says so of
     missing ones.
     """
@@ -215,27 +223,21 @@ def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) 
 
 
 def _either(conditions: Conditions) -> str:
-    several = [
-        _and({one: _allowed(one, condition[one]) for one in condition}) for condition in conditions
-    ]
-    return ", or with ".join(several)
+    return ", or with ".join(map(_condition, conditions))
 
 
-def _shown(values: Mapping[str, object]) -> dict[str, str]:
-    return {
-        name: str(value) if name in FACTS else f"{name} {value!r}" for name, value in values.items()
-    }
+def _condition(condition: Condition) -> str:
+    return " and ".join(map(_allowed, condition, condition.values()))
 
 
-def _allowed(name: str, allowed: tuple[object, ...] | Others) -> str:
-    if isinstance(allowed, Others):
-        return f"{name} other than {' and '.join(map(repr, allowed.values))}"
-    return (
-        " or ".join(map(str, allowed))
-        if name in FACTS
-        else f"{name} {' or '.join(map(repr, allowed))}"
-    )
+def _allowed(name: str, values: tuple[object, ...] | Others) -> str:
+    if isinstance(values, Others):
+        return f"{name} other than {' and '.join(map(repr, values.values))}"
+    return _said(name, *values)
 
 
-def _and(words: Mapping[str, str]) -> str:
-    return " and ".join(words.values())
+def _said(name: str, *values: object) -> str:
+    """Return a setting with its values; facts are words that need no name."""
+    if name in FACTS:
+        return " or ".join(map(str, values))
+    return f"{name} {' or '.join(map(repr, values))}"

@@ -21,7 +21,7 @@ from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._groups import SamplerSettings
-from nodeflow.training._models import Kind
+from nodeflow.training._models import ModelKind
 from nodeflow.transform import DEGREES, add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
@@ -63,7 +63,7 @@ class Method:
     draws_neighbors: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
 
-    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
+    def __init__(self, graph: Graph, settings: SamplerSettings, model: ModelKind) -> None:
         self.settings = settings
         self.model = model
         self.graph = self.prepared(graph)
@@ -214,7 +214,7 @@ class Cluster(Method):
     make = sampling.ClusterSampler
     traits = SAMPLERS["cluster"]
 
-    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
+    def __init__(self, graph: Graph, settings: SamplerSettings, model: ModelKind) -> None:
         super().__init__(graph, settings, model)
         self._parts = settings.options.get(
             "parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from nodeflow._core.base.files import is_file
 from nodeflow._core.base.habits import meant
-from nodeflow.training._choices import Conditions
+from nodeflow.training._choices import Conditions, Values
 from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
 from nodeflow.training._groups import (
     ComputeSettings,
@@ -81,11 +81,9 @@ class Settings:
     optimizer: OptimizerSettings
     storage: StorageSettings
     compute: ComputeSettings
-    chosen: Mapping[str, object] = field(init=False, compare=False)
+    chosen: Values = field(init=False, compare=False)
 
-    def __init__(
-        self, base: Mapping[str, object] = MappingProxyType({}), **changes: object
-    ) -> None:
+    def __init__(self, base: Values = MappingProxyType({}), **changes: object) -> None:
         before = by_name(base)
         changed = by_name(changes)
         chosen = {**before, **changed}
@@ -93,15 +91,17 @@ class Settings:
         strays = _unread(chosen, _values(groups))
         if strays:
             # drop base settings that these changes leave unread; other unread settings are errors
-            always = {**_unread(before, _values(_groups(before))), **dict.fromkeys(changed)}
+            never_read = _unread(before, _values(_groups(before)))
             for name, reason in strays.items():
-                if name in always:
-                    raise ValueError(f"{name} (= {chosen[name]!r}) {reason}; leave it out")
+                if name in never_read or name in changed:
+                    raise _unread_error(name, chosen[name], reason)
             chosen = {name: value for name, value in chosen.items() if name not in strays}
             groups = _groups(chosen)
         check_values(_values(groups))
-        for name, value in {**groups, "chosen": chosen}.items():
-            object.__setattr__(self, name, value)
+        # a frozen dataclass, which takes its attributes only like this
+        for name, group in groups.items():
+            object.__setattr__(self, name, group)
+        object.__setattr__(self, "chosen", chosen)
 
     def replace(self, **changes: object) -> Settings:
         """Return settings with other values, by name or group; those that are then unread go back
@@ -114,42 +114,43 @@ class Settings:
         go with settings.
         """
         values = {**self.by_name(), **facts}
+        # a setting with its default says nothing, whoever wrote it down
         for name, reason in _unread(self.chosen, values).items():
             if self.chosen[name] != FIELDS[name][1].default:
-                raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
+                raise _unread_error(name, self.chosen[name], reason)
         check_values(values)
 
     def by_name(self, *, read: bool = False) -> dict[str, Any]:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
         checks().as_flag(read, "read")
-        values = _values({name: getattr(self, name) for name in GROUPS})
-        unread = _unread(values, values) if read else {}
+        values = _values(vars(self))
+        if not read:
+            return values
+        unread = _unread(values, values)
         return {name: value for name, value in values.items() if name not in unread}
 
-    def left_out(self, values: Mapping[str, Any]) -> list[str]:
+    def left_out(self, values: Values) -> list[str]:
         """Return the names of settings that a file changes and these do not have, because others
         leave them unread.
         """
-        in_file = by_name(
-            {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
-        )
-        changed = (
-            name for name, value in in_file.items() if value not in (FIELDS[name][1].default, {})
-        )
-        return [name for name in changed if name not in self.chosen]
+        return [
+            name
+            for name, value in settings_in(values).items()
+            if name not in self.chosen and value not in (FIELDS[name][1].default, {})
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that a run reads by group, in types that TOML and JSON have."""
         tables: dict[str, Any] = {}
         for name, value in self.by_name(read=True).items():
-            group, one = FIELDS[name]
-            tables.setdefault(group, {})[one.name] = (
+            group, field = FIELDS[name]
+            tables.setdefault(group, {})[field.name] = (
                 list(value) if isinstance(value, tuple) else value
             )
         return tables
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], **changes: object) -> Settings:
+    def from_dict(cls, values: Values, **changes: object) -> Settings:
         """Return the settings of a file, by name or group, with changes; raises ValueError as
         ``Settings`` does.
 
@@ -167,86 +168,94 @@ GROUPS: dict[str, type[Group]] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"
 }
 """The groups by the attribute of ``Settings`` that holds them."""
-FIELDS = {name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
+FIELDS = {name_of(part): (group, part) for group, kind in GROUPS.items() for part in fields(kind)}
 """The group and the field of every setting by its name."""
+_SETTINGS = "        changes: settings by name, or groups.\n"
 Settings.__doc__ = (Settings.__doc__ or "").replace(
-    "        changes: settings by name, or groups.\n",
-    "\n".join(
-        [
-            "        changes: settings by name, or groups.",
-            *(documentation(*place) for place in FIELDS.values()),
-            "",
-        ]
-    ),
+    _SETTINGS,
+    "\n".join([_SETTINGS[:-1], *(documentation(*place) for place in FIELDS.values()), ""]),
 )
 
 
-def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(values: Values) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        if name in GROUPS and isinstance(value, (Mapping, Group)):
-            names = {one.name: name_of(one) for one in fields(GROUPS[name])}
-            if isinstance(value, Group):
-                value = {
-                    one.name: each
-                    for one in fields(value)
-                    if (each := getattr(value, one.name)) != one.default
-                }
-            for key, each in value.items():
-                chosen[_known(key, each, names, f"{name}.")] = each
+        in_group = value
+        if isinstance(value, Group):
+            # what has its default was left open
+            in_group = {
+                field.name: getattr(value, field.name)
+                for field in fields(value)
+                if getattr(value, field.name) != field.default
+            }
+        if name in GROUPS and isinstance(in_group, Mapping):
+            names = {field.name: name_of(field) for field in fields(GROUPS[name])}
+            for key, entry in in_group.items():
+                _check_known(key, entry, names, f"{name}.")
+                chosen[names[key]] = entry
         else:
-            chosen[_known(name, value, {one: one for one in FIELDS}, "")] = value
-    usual = (
-        name
+            _check_known(name, value, FIELDS, "")
+            chosen[name] = value
+    # None leaves open what other settings tell
+    return {
+        name: value
         for name, value in chosen.items()
-        if value is None and isinstance(FIELDS[name][1].default, ComputedDefault)
+        if value is not None or not isinstance(FIELDS[name][1].default, ComputedDefault)
+    }
+
+
+def settings_in(values: Values) -> dict[str, Any]:
+    """Return the settings of a file by name, without what else it holds, such as its data."""
+    return by_name(
+        {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
     )
-    return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 
-def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
+def named_again(values: Values, model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
     theirs, or None.
     """
-    own = by_name(
-        {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
-    )
-    trained = own.get("model", FIELDS["model"][1].default)
+    # the other settings are not checked yet: they may be those of a model that is not imported
+    trained = settings_in(values).get("model", FIELDS["model"][1].default)
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
     return {} if model is None else {"model": model}
 
 
-def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:
+def _check_known(name: str, value: object, names: Collection[str], group: str) -> None:
     if name in names:
-        return names[name]
+        return
     close = meant(name, names)
-    hint = f"; did you mean {group}{close}?" if close else f"; the settings are {', '.join(names)}"
-    raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}){hint}")
+    hint = f"did you mean {group}{close}?" if close else f"the settings are {', '.join(names)}"
+    raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}); {hint}")
 
 
-def _groups(chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _unread_error(name: str, value: object, reason: str) -> ValueError:
+    return ValueError(f"{name} (= {value!r}) {reason}; leave it out")
+
+
+def _groups(chosen: Values) -> dict[str, Any]:
     """Return the groups by their attributes; raises for values that they cannot have."""
     inside: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in chosen.items():
-        group, one = FIELDS[name]
-        inside[group][one.name] = value
+        group, field = FIELDS[name]
+        inside[group][field.name] = value
     return {group: kind(**inside[group]) for group, kind in GROUPS.items()}
 
 
-def _values(groups: Mapping[str, Any]) -> dict[str, Any]:
+def _values(groups: Values) -> dict[str, Any]:
     """Return the values of all settings by name."""
-    return {name: getattr(groups[group], one.name) for name, (group, one) in FIELDS.items()}
+    return {name: getattr(groups[group], field.name) for name, (group, field) in FIELDS.items()}
 
 
 def conditions_of(name: str) -> tuple[Conditions, Conditions]:
     """Return what a setting is read with: the condition of its group, and its own."""
-    group, one = FIELDS[name]
-    return GROUPS[group].read, one.metadata["read"]
+    group, field = FIELDS[name]
+    return GROUPS[group].read, field.metadata["read"]
 
 
-def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[str, str]:
+def _unread(names: Values, values: Values) -> dict[str, str]:
     """Return why settings are not read in a run of these values, by name."""
     reasons = {name: unread(conditions_of(name), values) for name in names}
     return {name: reason for name, reason in reasons.items() if reason}

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from nodeflow._core.base.checks import as_count
 from nodeflow._core.base.files import is_file
@@ -26,6 +26,7 @@ from nodeflow._core.peers.peers import Peers
 from nodeflow._files.disk.manifest import replace_file
 from nodeflow._processes.exchanges import is_heard_by_all
 from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._choices import Values
 from nodeflow.training._folder import (
     LOG,
     RESULT,
@@ -41,7 +42,7 @@ from nodeflow.training._folder import (
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord, Stopped
-from nodeflow.training._settings import FIELDS, FREE, read_toml
+from nodeflow.training._settings import FIELDS, FREE, read_toml, settings_in
 from nodeflow.training._trainer import Trainer
 
 Say: TypeAlias = Callable[[str], None]
@@ -53,18 +54,14 @@ class Silent(Exception):  # noqa: N818  the first process has the error
 
 
 def train(options: argparse.Namespace, say: Say) -> None:
-    """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
-
-    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint
-    of the run), checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch),
-    trace.csv (hashes of batches, for nodeflow reproduce), result.json (scores, settings, versions),
-    curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
-    """
+    """Train a model, and write its run into a folder; with ``seeds``, several runs."""
     if options.seeds is not None:
         train_seeds(options, say)
         return
     with process_group() as peers:
         try:
+            # an error of one process must end all of them, which wait for each other in every step;
+            # the first one tells it, the others leave with its status
             with peers.together("the run"):
                 _train(options, say if peers.is_first else lambda _: None, peers)
         except (Stopped, KeyboardInterrupt) as error:
@@ -78,34 +75,37 @@ def train(options: argparse.Namespace, say: Say) -> None:
 
 
 def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
-    chosen = {name: getattr(options, name) for name in FIELDS if hasattr(options, name)}
-    values: dict[str, Any] = {}
-    if options.resume is not None:
-        folder = options.resume
+    chosen = {name: value for name, value in vars(options).items() if name in FIELDS}
+    in_file: dict[str, Any] = {}
+    # each machine counts its own restarts, so all of them are asked
+    restarts = peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
+    is_restart = restarts != [0]
+    folder = options.resume or options.output or Path("runs/latest")
+    goes_on = options.resume is not None
+    if goes_on:
         run = _resumed(options, chosen, peers)
-        goes_on = True
     else:
-        values = {} if options.config is None else read_toml(options.config)
-        run = _new_run(options, values, chosen, peers)
-        folder = options.output or Path("runs/latest")
-        goes_on = False
-        if options.output is not None and not (options.overwrite or _is_restart(peers)):
-            peers.of_first("the folder", lambda: _check_unfinished(folder))
+        in_file = {} if options.config is None else read_toml(options.config)
+        run = _new_run(options, in_file, chosen, peers)
+        if not is_restart:
+            peers.of_first("the folder", lambda: _check_unfinished(options))
     run = run.shared_by(peers.size)
     dataset = run.dataset()
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
-    run = replace(
-        run, settings=trainer.settings, identity=run.identity if goes_on else trainer.identity
-    )
-    if not goes_on and _is_restart(peers):
-        goes_on = peers.of_first(
+    run = replace(run, settings=trainer.settings)
+    if not goes_on:
+        run = replace(run, identity=trainer.identity)
+        # processes that torchrun has started again were given the options of a new run, and go on
+        # with the one that they began, if it had come as far as its folder
+        goes_on = is_restart and peers.of_first(
             "the run in the folder",
             lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values(),
         )
     if goes_on:
         go_on(trainer, run, folder)
         run = replace(run, identity=trainer.identity)
+    # the folder of a run that goes on is there, and must stay even if the run fails
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
         replaces = peers.of_first(
             "the folder", lambda: run.write(folder) if goes_on else begin(folder, run)
@@ -115,7 +115,7 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
             say(f"files of {run.data} that are not read: {', '.join(dataset.unread_files)}")
         if replaces:
             say(f"replaces the earlier run in {folder}")
-        if unread := run.settings.left_out(values):
+        if unread := run.settings.left_out(in_file):
             say(f"not read by this run, and left out of {options.config}: {', '.join(unread)}")
         if goes_on and trainer.is_finished:
             say(f"the run in {folder} is finished; its files are written again")
@@ -124,23 +124,16 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         _run(trainer, run, folder, say)
 
 
-def _is_restart(peers: Peers) -> bool:
-    """Return whether torchrun has started the processes again, which then resume a run that the
-    folder holds.
-    """
-    # each machine counts its own restarts
-    return peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)) != [0]
-
-
-def _check_unfinished(folder: Path) -> None:
+def _check_unfinished(options: argparse.Namespace) -> None:
     """Raise FileExistsError where a folder that was named has a finished run."""
-    if is_file(folder / RESULT):
+    folder = options.output
+    if folder is not None and not options.overwrite and is_file(folder / RESULT):
         raise FileExistsError(
             f"{folder} has a finished run; give --overwrite to replace it, or choose another folder"
         )
 
 
-def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
+def _resumed(options: argparse.Namespace, chosen: Values, peers: Peers) -> Run:
     fixed = [name for name in chosen if name not in (*FREE, "model")]
     fixed += [
         name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)
@@ -152,58 +145,65 @@ def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peer
         )
     model = chosen.get("model")  # of the user's own, named again
     values = peers.of_first("settings", lambda: Run.read(options.resume, model).values())
-    return Run.of({**values, "plot": False} if options.no_plot else values, chosen)
+    if options.no_plot:
+        values["plot"] = False
+    return Run.of(values, chosen)
 
 
 def _new_run(
-    options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers
+    options: argparse.Namespace, in_file: dict[str, Any], chosen: Values, peers: Peers
 ) -> Run:
+    values = {"processes": peers.size, **in_file}
     for name in ("data", "checkpoint_every"):
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
+    if options.no_plot:
+        values["plot"] = False
     try:
-        plot = {"plot": False} if options.no_plot else {}
-        run = Run.of({"processes": peers.size, **values, **plot}, chosen)
-        return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(
-            peers.size
-        )
+        run = Run.of(values, chosen)
     except (ValueError, TypeError) as error:
         if options.config is None:
             raise
         raise type(error)(f"{options.config}: {error}") from error
+    # a batch size that was given is that of these processes, not of those of the file
+    if "batch_size" in chosen:
+        run = replace(run, processes=peers.size)
+    return run
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
     # on all processes, which a sampler on parts of a graph exchanges with
-    header = [*_header(trainer, run, folder)]
-    if not trainer.peers.is_first:
-        with _stop_on_term(trainer):
-            trainer.run()
-        return
-    settings = run.settings
-    metric = trainer.task.metric.name
-    for line in header:
+    for line in _header(trainer, run, folder):
         say(line)
-    picture = run.plot and find_spec("matplotlib") is not None
-    if run.plot and not picture:
+    with _stop_on_term(trainer):
+        if not trainer.peers.is_first:
+            trainer.run()
+            return
+        _run_first(trainer, run, folder, say)
+
+
+def _run_first(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
+    """Run a trainer in the process that prints and writes."""
+    metric = trainer.task.metric.name
+    has_picture = run.plot and find_spec("matplotlib") is not None
+    if run.plot and not has_picture:
         say(
             "no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot "
             "hides this line)"
         )
-    last = f" {'age':>7}" if trainer.task.method.traits.has_history else ""
-    last += f"  {'run':{len(folder.name)}}"
+    age = f" {'age':>7}" if trainer.task.method.traits.has_history else ""
     say(
         f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} "
-        f"{'seeds/s':>9} "
-        f"{'edges/s':>10}{last}"
+        f"{'seeds/s':>9} {'edges/s':>10}{age}  {'run':{len(folder.name)}}"
     )
     start = time.perf_counter()
-    with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
+    with _event_writer(folder, trainer.epoch + 1) as write_event:
 
         def report(record: EpochRecord) -> None:
             # rows of several runs may come into one log
             say(f"{_row(record, metric)}  {folder.name}")
             write_event(record)
+            # after every epoch, so that the log of a run that is killed is complete up to there
             write_log(folder / LOG, trainer.records)
 
         try:
@@ -216,24 +216,20 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
             raise KeyboardInterrupt(
                 f"goes on from its last checkpoint: nodeflow train --resume {folder}"
             ) from None
-    tested = (
-        "no test nodes"
-        if math.isnan(result.test_score)
-        else f"test {metric} {result.test_score:.4f}"
-    )
+    tested = "no test nodes"
+    if not math.isnan(result.test_score):
+        tested = f"test {metric} {result.test_score:.4f}"
     say("")
     for part, scores in result.scores.items():
         say(scores_line(part, scores))
-    if result.is_best_last and settings.run.epochs > 1:
+    if result.is_best_last and run.settings.run.epochs > 1:
         say(
             f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better "
             "model"
         )
-    written = save(
-        result,
-        folder,
-        curves=f"{trainer.task.dataset.name}, {settings.model.name}: {tested}" if picture else None,
-    )
+    title = f"{trainer.task.dataset.name}, {run.settings.model.name}: {tested}"
+    # the picture needs a package that the results do not
+    written = save(result, folder, curves=title if has_picture else None)
     seconds = time.perf_counter() - start
     say(
         f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote "
@@ -243,24 +239,21 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
 
 def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     settings = run.settings
-    sampler = run.settings.sampler
-    drawn = (
-        f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}"
-        if settings.model.name != "none"
-        else ""
-    )
-    reads = trainer.task.weighted and trainer.task.method.model.weighted
-    weighted = ", sums with estimator weights" if reads else ""
-    begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
-    yield (
-        f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun "
-        f"{begun}"
-    )
+    sampler = settings.sampler
+    task = trainer.task
+    words = [f"run {folder}: {settings.model.name}"]
+    if settings.model.name != "none":
+        words.append(f"sampler {sampler.name}, fanouts {list(sampler.fanouts)}")
+    words.append(f"seed {settings.run.seed}")
+    if task.weighted and task.method.model.weighted:
+        words.append("sums with estimator weights")
+    # the time tells this run from others in the same log
+    yield ", ".join([*words, f"begun {time.strftime('%Y-%m-%d %H:%M:%S')}"])
     if trainer.recipe:
         yield f"settings that were left open: {trainer.recipe}"
-    yield from trainer.task.description()
+    yield from task.description()
     if settings.compute.precision != "float32":
-        yield f"precision {settings.compute.precision}: {trainer.task.precision}"
+        yield f"precision {settings.compute.precision}: {task.precision}"
     if run.processes > 1:
         total = run.processes * sampler.batch_size
         yield (
@@ -269,10 +262,9 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
         )
     if isinstance(trainer.batches, PartBatches):
         buffer = trainer.batches.buffer
-        storage = settings.storage
         yield (
-            f"{storage.slots} of {buffer.partitions!r} in memory, order {storage.order}: at most "
-            f"{buffer.held_bytes / 1e6:,.0f} MB"
+            f"{settings.storage.slots} of {buffer.partitions!r} in memory, order "
+            f"{settings.storage.order}: at most {buffer.held_bytes / 1e6:,.0f} MB"
         )
 
 
@@ -281,6 +273,7 @@ def _width(metric: str) -> int:
 
 
 def _row(record: EpochRecord, metric: str) -> str:
+    # epochs that were not validated have none
     score = "-" if math.isnan(record.score) else f"{record.score:.4f}"
     age = "" if record.age is None else f" {record.age:>7.1f}"
     return (
@@ -303,6 +296,7 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    # the run saves its state between two steps, which a handler could not
     before = signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
     try:
         yield
@@ -320,6 +314,7 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
         return
     from torch.utils.tensorboard import SummaryWriter
 
+    # a run that goes on from a state writes its later epochs again: the earlier events are hidden
     with SummaryWriter(str(folder), purge_step=first) as writer:
 
         def write(record: EpochRecord) -> None:
@@ -330,16 +325,6 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
             writer.flush()
 
         yield write
-
-
-class Summary(NamedTuple):
-    """A metric on the test part over several runs; the deviation is that of a sample, divided by n
-    - 1.
-    """
-
-    mean: float
-    deviation: float
-    n: int
 
 
 def train_seeds(options: argparse.Namespace, say: Say) -> None:
@@ -358,63 +343,66 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
         )
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise ValueError("--seeds is for one process; under torchrun start a run for every --seed")
-    in_file = {} if options.config is None else read_toml(options.config)
-    in_file = {**in_file, **in_file.get("run", {})}
-    folder = options.output or Path("runs/latest")
+    in_file = {} if options.config is None else settings_in(read_toml(options.config))
     first = getattr(options, "seed", in_file.get("seed", 0))
-    places = [folder / f"seed-{first + i}" for i in range(count)]
-    for i, place in enumerate(places):
-        say(f"seed {first + i}, run {i + 1} of {count}")
+    seeds = range(first, first + count)
+    folder = options.output or Path("runs/latest")
+    places = [folder / f"seed-{seed}" for seed in seeds]
+    # a folder per seed, so that after an interruption only the runs that are missing are trained
+    for number, (seed, place) in enumerate(zip(seeds, places, strict=True), 1):
+        say(f"seed {seed}, run {number} of {count}")
         if is_file(place / RESULT):
             say(f"{place} is finished")
             continue
-        one = copy.copy(options)
-        one.seed = first + i
-        one.output = place
-        one.seeds = None
-        train(one, say)
+        of_run = copy.copy(options)
+        of_run.seed = seed
+        of_run.output = place
+        of_run.seeds = None
+        train(of_run, say)
     title, scores = _scores(places)
-    say("")
-    for line in table(title, scores):
-        say(line)
+    lines = [*table(title, scores, count)]
+    say("\n".join(["", *lines]))
     with output_folder(folder):
         facts = {
-            "seeds": [first + i for i in range(count)],
-            "test": {name: summary._asdict() for name, summary in scores.items()},
-            "table": [*table(title, scores)],
+            "seeds": [*seeds],
+            "test": scores,
+            "table": lines,
         }
-        replace_file(
-            folder / "seeds.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()
-        )
+        text = json.dumps(facts, indent=2, ensure_ascii=False)
+        replace_file(folder / "seeds.json", f"{text}\n".encode())
 
 
-def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
-    results = [read_result(place) for place in places]
-    alike = [{k: v for k, v in result["settings"].items() if k != "seed"} for result in results]
-    for place, settings in zip(places, alike, strict=True):
-        if settings != alike[0]:
-            name = next(k for k in {**settings, **alike[0]} if settings.get(k) != alike[0].get(k))
-            raise ValueError(
-                f"{place} is a run with another {name} than {places[0]}; remove it, or give "
-                "another --output"
-            )
-    values: Mapping[str, list[float]] = {
-        name: [result["scores"]["test"][name] for result in results]
-        for name in results[0]["scores"].get("test", {})
-    }
-    return f"{results[0]['dataset']}, {results[0]['settings'].get('model', 'none')}", {
-        name: Summary(statistics.fmean(each), statistics.stdev(each), len(each))
-        for name, each in values.items()
-        if None not in each
-    }
+def _scores(places: list[Path]) -> tuple[str, dict[str, dict[str, float]]]:
+    """Return the title of runs, and their test scores; ValueError for runs with other settings."""
+    results = [*map(read_result, places)]
+    first = {**results[0]["settings"], "seed": None}
+    for place, result in zip(places, results, strict=True):
+        settings = {**result["settings"], "seed": None}
+        for name in {**settings, **first}:
+            if settings.get(name) != first.get(name):
+                raise ValueError(
+                    f"{place} is a run with another {name} than {places[0]}; remove it, or give "
+                    "another --output"
+                )
+    scores = {}
+    for name in results[0]["scores"].get("test", {}):
+        values = [result["scores"]["test"][name] for result in results]
+        if None not in values:
+            scores[name] = {
+                "mean": statistics.fmean(values),
+                "deviation": statistics.stdev(values),  # of a sample, divided by n - 1
+                "n": len(values),
+            }
+    return f"{results[0]['dataset']}, {first.get('model', 'none')}", scores
 
 
-def table(title: str, scores: Mapping[str, Summary]) -> Iterator[str]:
+def table(title: str, scores: Mapping[str, Mapping[str, float]], runs: int) -> Iterator[str]:
     """Yield the titles and the row of a table in Markdown, then the row in LaTeX."""
-    n = next((summary.n for summary in scores.values()), 0)
-    yield "| run | " + " | ".join(f"test {name}" for name in scores) + " | n |"
-    yield "|---|" + "---|" * (len(scores) + 1)
-    cells = [f"{summary.mean:.4f} ± {summary.deviation:.4f}" for summary in scores.values()]
-    yield f"| {title} | " + " | ".join(cells) + f" | {n} |"
-    cells = [rf"${summary.mean:.4f} \pm {summary.deviation:.4f}$" for summary in scores.values()]
-    yield title.replace("_", r"\_") + " & " + " & ".join(cells) + rf" & {n} \\"
+    titles = ["run", *(f"test {name}" for name in scores), "n"]
+    yield f"| {' | '.join(titles)} |"
+    yield f"{'|---' * len(titles)}|"
+    numbers = [(f"{score['mean']:.4f}", f"{score['deviation']:.4f}") for score in scores.values()]
+    yield f"| {' | '.join([title, *map(' ± '.join, numbers), str(runs)])} |"
+    in_latex = [rf"${mean} \pm {deviation}$" for mean, deviation in numbers]
+    title = title.replace("_", r"\_")
+    yield rf"{' & '.join([title, *in_latex, str(runs)])} \\"

@@ -4,6 +4,9 @@ process.
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +27,9 @@ SMALL = [
     "--lr",
     "0.02",
 ]
+COMMAND = re.compile(
+    r"(train|evaluate|predict|compare|reproduce|info|build|partition) |--\S+ |\S.* --"
+)
 FILES = [
     "checkpoint.safetensors",
     "curves.png",
@@ -51,16 +57,28 @@ def two_communities(folder: Path) -> Path:
     return folder
 
 
-def status(arguments: list[str]) -> int:
-    """Return the exit status of the command, also where the parser ends the process."""
+def status(words: Sequence[str | Path]) -> int:
+    """Return the exit status of a command, also where the parser ends the process.
+
+    A string that begins with a command, or has an option in it, is split into words.
+    """
+    arguments: list[str] = []
+    for word in map(str, words):
+        arguments += word.split() if COMMAND.match(word) else [word]
     try:
         return main(arguments)
     except SystemExit as error:
         return int(error.code or 0)
 
 
-def train(data: Path, output: Path, *options: str) -> int:
-    return status(["train", str(data), *SMALL, "--output", str(output), *options])
+def train(data: Path, output: Path, *options: str | Path) -> int:
+    return status(["train", data, *SMALL, "--output", output, *options])
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """Return the rows of a table in a CSV file, by title."""
+    with table.open(newline="", encoding="utf-8") as file:
+        return [*csv.DictReader(file)]
 
 
 class Cli:
@@ -75,9 +93,13 @@ class Cli:
         assert errors == ""  # no terminal, no bar
         return printed
 
-    def train(self, data: Path, output: Path, *options: str) -> str:
+    def train(self, data: Path, output: Path, *options: str | Path) -> str:
         """Run a small training."""
         return self("train", data, *SMALL, "--output", output, *options)
+
+    def differs(self, *words: str | Path) -> list[str]:
+        """Run a command that ends with status 1; return the lines that it printed."""
+        return self._run(1, words)[0].splitlines()
 
     def failure(self, *words: str | Path) -> str:
         """Run a command that fails; return its one line on standard error."""
@@ -87,5 +109,5 @@ class Cli:
 
     def _run(self, expected: int, words: tuple[str | Path, ...]) -> tuple[str, str]:
         self.capsys.readouterr()
-        assert status([str(word) for word in words]) == expected
+        assert status(words) == expected
         return self.capsys.readouterr()

@@ -4,6 +4,7 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_commands import OF_COMMANDS
 from calls.of_files import OF_FILES
 from calls.of_flows import OF_FLOWS
 from calls.of_parts import OF_PARTS
@@ -11,6 +12,7 @@ from calls.of_runs import OF_RUNS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
+    **OF_COMMANDS,
     **OF_FILES,
     **OF_FLOWS,
     **OF_PARTS,

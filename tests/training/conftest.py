@@ -17,6 +17,12 @@ def _tiny_products(one_thread: None) -> None:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present folder is the test's own, so that commands need no long paths."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def data(tmp_path: Path) -> Path:
     return two_communities(tmp_path / "two")
 

@@ -19,17 +19,25 @@ import torch
 from _support.cli_tools import FILES, Cli, status, train
 
 import nodeflow
-from nodeflow import NeighborSampler
 from nodeflow.nn import VRGCN, VRGraphSAGE
-from nodeflow.training import Settings, _samplers as methods, load_model
-from nodeflow.training._cli import add_settings, main
+from nodeflow.training import Settings, load_model
+from nodeflow.training._cli import add_settings
 from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS
+
+pytestmark = pytest.mark.usefixtures("here")
 
 pytest.importorskip("matplotlib")
 
 SLOW = pytest.mark.slow
 WRITTEN = ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json", "curves.png"]
+
+
+UNDRAWN = [name for name in FILES if "png" not in name]
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def untimed(folder: Path) -> tuple[Any, ...]:
@@ -85,7 +93,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
     accuracy = facts["scores"]["test"]["accuracy"]
     assert lines[-1].startswith(f"best epoch {facts['best_epoch']}, test accuracy {accuracy:.4f}; ")
     assert lines[-1].endswith(f"wrote {', '.join(str(output / file) for file in WRITTEN)}")
-    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert files_of(output) == FILES
     assert load_model(output / FILES[0]).model.convs[0].own.in_features == 4
     logged = (output / "log.csv").read_text().splitlines()
     losses = [float(line.split(",")[1]) for line in logged[1:]]
@@ -103,7 +111,7 @@ def test_control_variates_add_a_column_with_the_age(
     model: str, data: Path, tmp_path: Path, cli: Cli
 ) -> None:
     output = tmp_path / "out"
-    lines = cli.train(data, output, "--sampler", "cv", "--model", model).splitlines()
+    lines = cli.train(data, output, "--sampler cv --model", model).splitlines()
     assert lines[1].startswith(f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0, begun ")
     assert lines[4].split() == [
         "epoch",
@@ -117,10 +125,8 @@ def test_control_variates_add_a_column_with_the_age(
         "run",
     ]
     rows = lines[5:7]
-    assert all(
-        re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out", row)
-        for row in rows
-    )
+    shape = r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out"
+    assert all(re.fullmatch(shape, row) for row in rows)
     # the columns stand below each other
     assert {len(line) for line in lines[4:7]} == {len(lines[4])}
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
@@ -128,21 +134,20 @@ def test_control_variates_add_a_column_with_the_age(
     assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-2] for row in rows]
     facts = json.loads((output / "result.json").read_text())
     assert facts["settings"]["sampler"] == "cv"
-    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert files_of(output) == FILES
     assert type(load_model(output / FILES[0]).model) is {"sage": VRGraphSAGE, "gcn": VRGCN}[model]
 
 
 def test_the_same_options_give_the_same_files_for_any_number_of_workers(
-    data: Path, tmp_path: Path
+    data: Path, cli: Cli
 ) -> None:
-    outputs = [tmp_path / name for name in ("a", "b", "c")]
-    for output in outputs[:2]:
-        assert train(data, output) == 0
-    assert untimed(outputs[0]) == untimed(outputs[1])
-    assert train(data, outputs[2], "--workers", "3") == 0
-    weights = [load_model(output / FILES[0]).state_dict() for output in outputs]
-    assert all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
-    assert untimed(outputs[0])[1] == untimed(outputs[2])[1]
+    for output, workers in (("a", "1"), ("b", "1"), ("c", "3")):
+        cli.train(data, Path(output), "--workers", workers)
+    first, second, third = (untimed(Path(output)) for output in "abc")
+    assert first == second
+    assert first[1] == third[1]
+    weights, others = (load_model(Path(output, FILES[0])).state_dict() for output in "ac")
+    assert all(weights[name].equal(others[name]) for name in weights)
 
 
 OPTIONS = {
@@ -232,11 +237,11 @@ def test_help_and_wrong_options_load_no_torch(words: str, status: int, shown: st
 
 
 def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["train", "--help"]) == 0
+    assert status(["train --help"]) == 0
     page = capsys.readouterr().out
     assert len(page.splitlines()) <= 50
     assert max(map(len, page.splitlines())) <= 110
-    assert status(["train", "--help-all"]) == 0
+    assert status(["train --help-all"]) == 0
     everything = capsys.readouterr().out
     options = {word for word in page.split() if word.startswith("--")} - {"--help-all"}
     assert all(f"  {option}" in everything for option in options)
@@ -247,95 +252,66 @@ def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) 
 def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     first = tmp_path / "first"
     second = tmp_path / "second"
-    assert train(data, first, "--model", "gcn") == 0
-    again = ["train", "--config", str(first / "run.toml"), "--output"]
-    assert status([*again, str(second)]) == 0
+    cli.train(data, first, "--model gcn")
+    again = ["--config", first / "run.toml", "--output", second]
+    cli("train", *again)
     assert untimed(first) == untimed(second)
-    assert status([*again, str(second), "--seed", "9", "--overwrite"]) == 0
+    cli("train", *again, "--seed 9 --overwrite")
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
     links = [
-        "--task=link",
-        "--model=none",
-        "--embedding=4",
-        "--inputs=embedding",
-        "--link-loss=logistic",
+        "--task=link --model=none --embedding=4 --inputs=embedding --link-loss=logistic",
     ]
     assert (
         "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'"
-        in cli.failure("train", data, *again[1:], second, *links)
+        in cli.failure("train", data, *again, *links)
     )
     (first / "run.toml").write_text(
         "epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n"
     )
     assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in cli(
-        "train", data, *again[1:], second, *links, "--overwrite"
+        "train", data, *again, *links, "--overwrite"
     )
     (first / "run.toml").write_text("hiden = 3")
     assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in cli.failure(
-        *again, second
+        "train", *again
     )
 
 
-def test_fanouts_are_in_flow_order(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    class Spy(NeighborSampler):
-        def __init__(self, graph, fanouts, **options):
-            super().__init__(graph, fanouts, **options)
-            seen.append(NeighborSampler(graph, fanouts, **options)([0]).flow_sizes)
-
-    monkeypatch.setattr(methods.METHODS["neighbor"], "make", Spy)
-    assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
-    assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
-    assert {sizes[0] for sizes in seen} == {5}
+def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, cli: Cli) -> None:
+    # the seed draws four, each node below one
+    assert "a seed draws 4, and its batch has 10 nodes or fewer" in cli.train(
+        data, tmp_path / "out", "--fanouts 1 4 --direction in --no-plot"
+    )
 
 
-def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
-    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"]), ("both", ["2,", "3"])):
-        assert (
-            train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
-        )
-    results = [
-        (tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")
-    ]
-    assert results[0] == results[1] == results[2]
+@pytest.mark.parametrize("words", ["2 3", "2,3", "2, 3"])
+def test_fanouts_with_commas_are_understood(words: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    assert parser.parse_args(["--fanouts", *words.split()]).fanouts == [2, 3]
 
 
-def test_without_a_picture(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_without_a_picture(data: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for options in ([], ["--no-plot"]):
-        output = tmp_path / f"out{len(options)}"
-        said = [
-            line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line
-        ]
-        assert sorted(path.name for path in output.iterdir()) == [
-            name for name in FILES if "png" not in name
-        ]
-        assert len(said) == 1 - len(options)  # silence where no picture is wanted
-        assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
+    for option, told in (("--seed 0", 1), ("--no-plot", 0)):  # silence where no picture is wanted
+        output = Path(f"out{told}")
+        lines = cli.train(data, output, option).splitlines()
+        said = [line for line in lines if "pip install matplotlib; --no-plot" in line]
+        assert len(said) == told
+        assert files_of(output) == UNDRAWN
 
 
-def test_an_earlier_run_is_replaced_and_the_command_says_so(
-    data: Path, tmp_path: Path, cli: Cli
-) -> None:
-    output = tmp_path / "out"
-    says = f"replaces the earlier run in {output}"
+def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, cli: Cli) -> None:
+    output = Path("out")
+    says = "replaces the earlier run in out"
     np.save(data / "extra.npy", np.zeros(3))
     lines = cli.train(data, output).splitlines()
     assert says not in lines
     assert lines.count(f"files of {data} that are not read: extra.npy") == 1
-    assert (
-        cli.train(data, output, "--no-plot", "--seed", "5", "--overwrite").splitlines().count(says)
-        == 1
-    )
-    assert sorted(path.name for path in output.iterdir()) == [
-        name for name in FILES if "png" not in name
-    ]
+    lines = cli.train(data, output, "--no-plot --seed 5 --overwrite").splitlines()
+    assert lines.count(says) == 1
+    assert files_of(output) == UNDRAWN
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 
@@ -373,7 +349,7 @@ def test_a_bar_on_a_terminal_only(
 @pytest.mark.slow
 def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    assert "Dataset(debian:" in cli("train", "--output", tmp_path / "out")
+    assert "Dataset(debian:" in cli("train --output out")
     assert (
         json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"]
         >= 0.8
@@ -386,7 +362,7 @@ def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
 def test_info_describes_the_bundled_graph(cli: Cli) -> None:
     plain = cli("info")
     assert plain.startswith("debian: packages of Debian")
-    assert cli("info", "debian") == plain
+    assert cli("info debian") == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
     assert subjects == [
         "nodes",
@@ -410,46 +386,38 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -
 # help
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"], ["partition"]]
-)
-def test_help(command: list[str], cli: Cli) -> None:
-    option = "--help-all" if command == ["train"] else "--help"
-    out = cli(*command, option)
-    words = " ".join(out.split())
-    if command == ["train"]:
+DATA = "adjacency.npz edges.npz edges.csv nodes.csv valid.tsv features.npy labels.npy train.npy"
+HELP = {
+    "--help": "train evaluate predict compare info",
+    "train --help-all": f"--output --no-plot --resume --config {DATA} {' '.join([*OPTIONS, *FILES])}",
+    "info --help": DATA,
+    "partition --help": DATA,
+    "evaluate --help": "--data",
+    "predict --help": "--nodes",
+    "compare --help": "FOLDER",
+}
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_help(command: str, cli: Cli) -> None:
+    text = " ".join(cli(command).split())
+    assert all(word in text for word in HELP[command].split())
+    if command == "train --help-all":
         assert (
             "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds"
-            in words
+            in text
         )
-        for word in (*OPTIONS, "--output", "--no-plot", "--resume", "--config", *FILES):
-            assert word in out
         assert (
-            "which storage partitions needs (default: none; read with storage 'partitions')"
-            in words
+            "which storage partitions needs (default: none; read with storage 'partitions')" in text
         )
-    if command in (["train"], ["info"], ["partition"]):
-        for name in ("edges.csv", "nodes.csv", "valid.tsv"):
-            assert name in words
-        for name in (
-            "adjacency.npz",
-            "edges.npz",
-            "features.npz",
-            "features.npy",
-            "labels.npy",
-            "train.npy",
-        ):
-            assert name in words
-    if not command:
-        assert all(name in words for name in ("train", "evaluate", "predict", "compare", "info"))
 
 
 def test_streams_of_another_kind_and_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", shown := io.StringIO())
-    assert main(["info", str(data)]) == 0
+    assert status(["info", data]) == 0
     assert "120" in shown.getvalue()
     monkeypatch.setattr(sys, "stdout", None)
-    assert main(["info", str(data)]) == 0
+    assert status(["info", data]) == 0
     with sys.stdout as nowhere:
         assert nowhere.name == os.devnull
 

@@ -4,252 +4,199 @@ kinds.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Self
+from typing import Any
+from unittest.mock import MagicMock, Mock, call
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, status, train
+from _support.cli_tools import Cli, rows_of, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
-from nodeflow.training import Checkpoints, Trainer, _commands, _train_command as events
-from nodeflow.training._folder import EVENTS
+from nodeflow.training import Checkpoints, Trainer
+
+EVENTS = "events.out.tfevents.*"
+WEIGHTS = "checkpoint.safetensors"
+TWO = Path("two")
+
+
+@pytest.fixture(autouse=True)
+def _own_copies(place: Path, tmp_path: Path, here: None) -> None:
+    """The data set "two" and the runs "sage" and "gcn" lie in the present folder."""
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+
+
+def facts_of(run: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(Path(run, "result.json").read_text())
+    return facts
+
+
+def copied(run: str, **facts: Any) -> dict[str, Any]:
+    """Copy the run "sage", with other facts in its result, which are returned."""
+    shutil.copytree("sage", run, dirs_exist_ok=True)
+    changed = facts_of("sage") | facts
+    Path(run, "result.json").write_text(json.dumps(changed))
+    return changed
 
 
 def scores_of(text: str) -> dict[str, str]:
-    return dict(
-        line.split(maxsplit=1)
-        for line in text.splitlines()
-        if line.split()[:1] in (["train"], ["val"], ["test"])
-    )
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line]
+    return dict(words for words in lines if words[0] in ("train", "val", "test"))
 
 
 # evaluate
 
 
-def test_evaluate_prints_the_scores_of_the_run(place: Path, cli: Cli) -> None:
-    shown = scores_of(cli("evaluate", place / "sage"))
-    scores = json.loads((place / "sage" / "result.json").read_text())["scores"]
-    assert shown == {
-        p: "  ".join(f"{name} {value:.4f}" for name, value in scores[p].items()) for p in scores
-    }
+def test_evaluate_prints_the_scores_of_the_run(cli: Cli) -> None:
+    shown = scores_of(cli("evaluate sage"))
+    for part, scores in facts_of("sage")["scores"].items():
+        assert shown.pop(part) == "  ".join(f"{name} {scores[name]:.4f}" for name in scores)
+    assert not shown
 
 
-def test_evaluate_on_another_data_set(place: Path, tmp_path: Path, cli: Cli) -> None:
+def test_evaluate_on_another_data_set(cli: Cli) -> None:
     """One class only, and no training nodes: the classes are those of the run."""
-    other = tmp_path / "other"
-    shutil.copytree(place / "two", other)
-    np.save(other / "labels.npy", np.zeros(120, dtype=np.int64))
-    np.save(other / "test.npy", np.arange(60))
-    shown = scores_of(cli("evaluate", place / "sage", "--data", other))
+    np.save("two/labels.npy", np.zeros(120, dtype=np.int64))
+    np.save("two/test.npy", np.arange(60))
+    shown = scores_of(cli("evaluate sage --data two"))
     assert (shown["train"], shown["val"]) == ("no nodes", "no nodes")
     assert shown["test"].startswith("accuracy 0.")
 
 
-def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
-    assert "is no folder of a run: it has no run.toml" in cli.failure("evaluate", tmp_path)
-    other = tmp_path / "other"
-    shutil.copytree(place / "two", other)
-    (other / "labels.npy").unlink()
-    message = cli.failure("evaluate", place / "sage", "--data", other)
-    assert (
-        message
-        == "nodeflow evaluate: data set 'other' has no labels, so a model cannot be measured on "
-        "it\n"
-    )
-    shutil.copy(place / "two" / "labels.npy", other)
-    np.save(other / "features.npy", np.ones((120, 5)))
-    message = cli.failure("evaluate", place / "sage", "--data", other)
-    assert (
-        f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for "
-        "model.convs.0" in message
-    )
-    run = tmp_path / "parts"
-    shutil.copytree(place / "sage", run)
-    text = (run / "run.toml").read_text().replace('partitions = ""', 'partitions = "p"')
-    (run / "run.toml").write_text(re.sub(r"(?m)^data = .*\n", "", text))
-    assert "trained on parts of a graph: give the data set that they were cut" in cli.failure(
-        "evaluate", run
-    )
-    message = cli.failure("evaluate", place / "sage", "--device", "cuda:99")
-    assert "device 'cuda:99' is not there" in message
+def test_what_evaluate_refuses(cli: Cli) -> None:
+    assert "is no folder of a run: it has no run.toml" in cli.failure("evaluate two")
+    labels = Path("two/labels.npy").rename("labels.npy")
+    words = "data set 'two' has no labels, so a model cannot be measured on it"
+    assert cli.failure("evaluate sage --data two") == f"nodeflow evaluate: {words}\n"
+    labels.rename("two/labels.npy")
+    np.save("two/features.npy", np.ones((120, 5)))
+    words = "the model in sage does not fit data set 'two': size mismatch for model.convs.0"
+    assert words in cli.failure("evaluate sage --data two")
+    assert "device 'cuda:99' is not there" in cli.failure("evaluate sage --device cuda:99")
+    settings = Path("sage/run.toml")
+    text = settings.read_text().replace('partitions = ""', 'partitions = "p"')
+    settings.write_text(re.sub(r"(?m)^data = .*\n", "", text))
+    words = "trained on parts of a graph: give the data set that they were cut"
+    assert words in cli.failure("evaluate sage")
 
 
 # predict
 
 
-def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None:
-    npy = tmp_path / "out.npy"
-    table = tmp_path / "out.csv"
-    for file in (npy, table):
-        assert (
-            status(["predict", str(place / "gcn"), "--nodes", "test", "--output", str(file)]) == 0
-        )
-    outputs = torch.from_numpy(np.load(npy)).softmax(1)
-    with table.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
+def test_predictions_are_those_of_the_model(cli: Cli) -> None:
+    for name in ("out.npy", "out.csv"):
+        cli("predict gcn --nodes test --output", name)
+    outputs = torch.from_numpy(np.load("out.npy")).softmax(1)
+    rows = rows_of(Path("out.csv"))
     assert [int(row["class"]) for row in rows] == outputs.argmax(1).tolist()
-    assert [float(row["probability"]) for row in rows] == pytest.approx(
-        outputs.max(1).values.tolist()
-    )
-    label = np.load(place / "two" / "labels.npy")
+    chances = [float(row["probability"]) for row in rows]
+    assert chances == pytest.approx(outputs.max(1).values.tolist())
+    label = np.load("two/labels.npy")
     accuracy = np.mean([label[int(row["node"])] == int(row["class"]) for row in rows])
-    scores = json.loads((place / "gcn" / "result.json").read_text())["scores"]
-    assert accuracy == pytest.approx(scores["test"]["accuracy"])
+    assert accuracy == pytest.approx(facts_of("gcn")["scores"]["test"]["accuracy"])
 
 
-def test_a_parquet_file_has_the_columns_of_the_table(place: Path, tmp_path: Path) -> None:
+def test_a_parquet_file_has_the_columns_of_the_table(cli: Cli) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for file in ("out.csv", "out.parquet"):
-        assert (
-            status(
-                ["predict", str(place / "gcn"), "--nodes", "val", "--output", str(tmp_path / file)]
-            )
-            == 0
-        )
-    with (tmp_path / "out.csv").open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    stored = parquet.read_table(tmp_path / "out.parquet").to_pylist()
-    assert [{name: str(value) for name, value in row.items()} for row in stored] == rows
+        cli("predict gcn --nodes val --output", file)
+    stored = parquet.read_table("out.parquet").to_pylist()
+    rows = [{name: str(value) for name, value in row.items()} for row in stored]
+    assert rows == rows_of(Path("out.csv"))
 
 
-def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(
-    place: Path, tmp_path: Path
-) -> None:
-    bare = tmp_path / "bare"
-    shutil.copytree(place / "two", bare)
-    (bare / "labels.npy").unlink()
-    np.save(tmp_path / "ids.npy", [7, 3, 7])
-    found = []
-    for data in (place / "two", bare):
-        options = [
-            "--data",
-            str(data),
-            "--nodes",
-            str(tmp_path / "ids.npy"),
-            "--output",
-            str(tmp_path / "x.npy"),
-        ]
-        assert status(["predict", str(place / "sage"), *options]) == 0
-        found.append(np.load(tmp_path / "x.npy"))
-    assert found[0].shape == (3, 2)
-    assert np.array_equal(found[0][0], found[0][2])
-    assert np.array_equal(found[0], found[1])
-    options[3] = "unlabelled"  # which all are
-    assert status(["predict", str(place / "sage"), *options]) == 0
-    assert np.load(tmp_path / "x.npy").shape == (120, 2)
+def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(cli: Cli) -> None:
+    np.save("ids.npy", [7, 3, 7])
+    predict = "predict sage --data two --output x.npy --nodes"
+    cli(predict, "ids.npy")
+    first = np.load("x.npy")
+    assert first.shape == (3, 2)
+    assert np.array_equal(first[0], first[2])
+    Path("two/labels.npy").unlink()
+    cli(predict, "ids.npy")
+    assert np.array_equal(np.load("x.npy"), first)
+    cli(predict, "unlabelled")  # which all are
+    assert np.load("x.npy").shape == (120, 2)
 
 
-def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path, cli: Cli) -> None:
+def test_integers_of_a_file_are_names_where_nodes_have_such_names(cli: Cli) -> None:
     """A table that counts from 1: node 2 is its second row, as in files of a split."""
-    data = tmp_path / "data"
-    data.mkdir()
-    rows = [f"{i},{'ab'[i % 2]},{i % 2}" for i in range(1, 31)]
-    (data / "nodes.csv").write_text("id,label,x\n" + "\n".join(rows))
-    (data / "edges.csv").write_text(
-        "src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31))
-    )
-    cli("train", data, "--output", tmp_path / "run", "--epochs", "1", "--no-plot")
-    np.save(tmp_path / "ids.npy", [30, 2])
-    np.save(tmp_path / "far.npy", [0])
-    options = ["predict", tmp_path / "run", "--output", tmp_path / "x.csv", "--nodes"]
-    cli(*options, tmp_path / "ids.npy")
-    with (tmp_path / "x.csv").open(newline="") as lines:
-        assert [(row["node"], row["name"]) for row in csv.DictReader(lines)] == [
-            ("29", "30"),
-            ("1", "2"),
-        ]
-    assert "has node 0, which data set 'data' does not list" in cli.failure(
-        *options, tmp_path / "far.npy"
-    )
+    Path("data").mkdir()
+    nodes = [f"{i},{'ab'[i % 2]},{i % 2}" for i in range(1, 31)]
+    edges = [f"{i},{i % 30 + 1}" for i in range(1, 31)]
+    Path("data/nodes.csv").write_text("\n".join(["id,label,x", *nodes]))
+    Path("data/edges.csv").write_text("\n".join(["src,dst", *edges]))
+    cli("train data --output run --epochs 1 --no-plot")
+    np.save("ids.npy", [30, 2])
+    np.save("far.npy", [0])
+    predict = "predict run --output x.csv --nodes"
+    cli(predict, "ids.npy")
+    shown = [(row["node"], row["name"]) for row in rows_of(Path("x.csv"))]
+    assert shown == [("29", "30"), ("1", "2")]
+    assert "has node 0, which data set 'data' does not list" in cli.failure(predict, "far.npy")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--output x.txt", "output must end with .csv, .parquet or .npy, got 'x.txt'"),
-        ("--output no/x.csv", "there is no folder no to write x.csv into"),
-        (
-            "--output x.csv --nodes some",
-            "nodes must be all, train, val, test, unlabelled or a file .npy of ids, got ",
-        ),
-        ("--output x.csv --nodes no.npy", "there is no file no.npy"),
-        ("--output x.csv --nodes far.npy", "far.npy"),
-        ("--output x.csv --nodes half.npy", "half.npy"),
-        ("--output x.csv --nodes text.npy", "text.npy must be a .npy file of numbers"),
-    ],
-)
-def test_what_predict_refuses(
-    options: str, message: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    cli: Cli,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+PREDICT = {
+    "--output x.txt": "output must end with .csv, .parquet or .npy, got 'x.txt'",
+    "--output no/x.csv": "there is no folder no to write x.csv into",
+    "--output x.csv --nodes some": "nodes must be all, train, val, test, unlabelled or a file .npy "
+    "of ids, got ",
+    "--output x.csv --nodes no.npy": "there is no file no.npy",
+    "--output x.csv --nodes far.npy": "far.npy",
+    "--output x.csv --nodes half.npy": "half.npy",
+    "--output x.csv --nodes text.npy": "text.npy must be a .npy file of numbers",
+}
+
+
+@pytest.mark.parametrize("options", PREDICT)
+def test_what_predict_refuses(options: str, cli: Cli) -> None:
     np.save("far.npy", [0, 120])
     np.save("half.npy", [0.5])
     Path("text.npy").write_text("1 2 3")
-    shown = cli.failure("predict", place / "sage", *options.split())
-    assert message in shown
+    assert PREDICT[options] in cli.failure("predict sage", options)
     assert not Path("x.csv").exists()
 
 
 # what runs and folders say
 
 
-def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, cli: Cli) -> None:
-    options = [
-        "--no-plot",
-        "--task",
-        "link",
-        "--decoder",
-        "mlp",
-        "--epochs",
-        "1",
-        "--embedding",
-        "8",
-    ]
-    lines = cli.train(place / "two", tmp_path / "out", *options).splitlines()
-    (told,) = (line for line in lines if line.startswith("links: "))
-    found = re.fullmatch(
-        r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*",
-        told,
+def test_a_run_of_links_tells_its_edges(cli: Cli) -> None:
+    options = "--no-plot --task link --decoder mlp --epochs 1 --embedding 8"
+    counts = re.search(
+        r"\nlinks: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; ",
+        cli.train(TWO, Path("out"), options),
     )
-    count = sum(int(number.replace(",", "")) for number in found.groups())
-    assert count == read_folder(place / "two").graph.num_edges
+    count = sum(int(number.replace(",", "")) for number in counts.groups())
+    assert count == read_folder("two").graph.num_edges
 
 
-def test_a_folder_of_a_run_is_no_data(place: Path, cli: Cli) -> None:
-    run = place / "sage"
-    shown = cli.failure("info", run)
-    assert f"{run} is the folder of a run, not of data: nodeflow evaluate {run}" in shown
+def test_a_folder_of_a_run_is_no_data(cli: Cli) -> None:
+    words = "sage is the folder of a run, not of data: nodeflow evaluate sage"
+    assert words in cli.failure("info sage")
 
 
 # longer runs
 
 
-def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli) -> None:
-    long = shutil.copytree(place / "sage", tmp_path / "long")
-    assert status(["train", "--resume", str(long), "--epochs", "4", "--no-plot"]) == 0
-    assert train(place / "two", tmp_path / "whole", "--epochs", "4", "--no-plot") == 0
-    for name in ("checkpoint.safetensors", "result.json", "run.toml"):
-        assert (long / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert "epochs must be at least 4, those of the state, got 3" in cli.failure(
-        "train", "--resume", long, "--epochs", "3"
+def test_a_finished_run_trains_for_longer(place: Path, cli: Cli) -> None:
+    cli("train --resume sage --epochs 4 --no-plot")
+    cli.train(place / "two", Path("other"), "--epochs 4 --no-plot")
+    for name in (WEIGHTS, "result.json", "run.toml"):
+        assert Path("sage", name).read_bytes() == Path("other", name).read_bytes()
+    words = "epochs must be at least 4, those of the state, got 3"
+    assert words in cli.failure("train --resume sage --epochs 3")
+    words = (
+        "hidden was given too; leave it out. Only workers, storage, memory, pack, space, "
+        "partitions, share, halo, sample_on, patience, epochs may change"
     )
-    message = cli.failure("train", "--resume", long, "--hidden", "3")
-    free = (
-        "workers, storage, memory, pack, space, partitions, share, halo, sample_on, patience, "
-        "epochs"
-    )
-    assert f"hidden was given too; leave it out. Only {free} may change" in message
+    assert words in cli.failure("train --resume sage --hidden 3")
 
 
 def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
@@ -269,246 +216,139 @@ def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     assert same_result(other.run(), wanted)
 
 
-def test_a_part_that_is_none() -> None:
-    with pytest.raises(ValueError, match="part must be 'train', 'val' or 'test', got 'valid'"):
-        Trainer(planted(), FAST).evaluate("valid")
-
-
-def test_the_command_runs_in_a_thread(place: Path, tmp_path: Path) -> None:
+def test_the_command_runs_in_a_thread(place: Path) -> None:
     """Only the main thread may set handlers of signals, so there are none."""
-    found: list[int] = []
-    thread = threading.Thread(
-        target=lambda: found.append(train(place / "two", tmp_path / "out", "--no-plot"))
-    )
+    thread = threading.Thread(target=train, args=(place / "two", Path("out"), "--no-plot"))
     thread.start()
     thread.join()
-    assert found == [0]
-    written = [
-        (folder / "checkpoint.safetensors").read_bytes()
-        for folder in (place / "sage", tmp_path / "out")
-    ]
-    assert written[0] == written[1]
+    assert Path("out", WEIGHTS).read_bytes() == Path("sage", WEIGHTS).read_bytes()
 
 
 # events
 
 
-class Writer:
-    """In place of tensorboard's: it notes what it is given in a file of the usual name."""
-
-    made: list[Writer] = []  # noqa: RUF012
-
-    def __init__(self, folder: str, purge_step: int) -> None:
-        self.folder = folder
-        self.purge_step = purge_step
-        self.scalars = list[tuple[str, float, int]]()
-        (Path(folder) / EVENTS.replace("*", str(len(self.made)))).write_text("")
-        self.made.append(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.scalars.append(("closed", 0.0, 0))
-
-    def add_scalar(self, name: str, value: float, epoch: int) -> None:
-        self.scalars.append((name, value, epoch))
-
-    def flush(self) -> None:
-        pass
-
-
-def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("torch.utils.tensorboard")
-    module.SummaryWriter = Writer
+def test_events_of_epochs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of tensorboard's writer is one that notes what it is given."""
+    module = Mock(SummaryWriter=MagicMock())
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    monkeypatch.setattr(events, "find_spec", lambda name: object())
-    monkeypatch.setattr(Writer, "made", [])
-    out = tmp_path / "out"
-    assert train(place / "two", out, "--no-plot") == 0
-    assert status(["train", "--resume", str(out), "--epochs", "3", "--no-plot"]) == 0
-    first, second = Writer.made
-    assert (first.folder, first.purge_step, second.purge_step) == (str(out), 1, 3)
+    monkeypatch.setattr("nodeflow.training._train_command.find_spec", lambda name: object())
+    cli.train(TWO, Path("out"), "--no-plot")
+    assert module.SummaryWriter.call_args == call("out", purge_step=1)
+    writer = module.SummaryWriter.return_value
+    written = writer.__enter__.return_value.add_scalar.call_args_list
     names = ["train/loss", "train/seeds per second", "val/accuracy", "val/f1_macro"]
-    assert [(name, epoch) for name, _, epoch in first.scalars] == [
-        *((name, epoch) for epoch in (1, 2) for name in names), ("closed", 0),
-    ]  # fmt: skip
-    assert len(list(out.glob(EVENTS))) == 2
+    assert [args[0] for args, _ in written] == names * 2
+    assert [args[2] for args, _ in written] == [1] * 4 + [2] * 4
+    assert writer.__exit__.called
+    cli("train --resume out --epochs 3 --no-plot")
+    assert module.SummaryWriter.call_args == call("out", purge_step=3)
     # a new run: the events of the old one go
-    assert train(place / "two", out, "--no-plot", "--overwrite") == 0
-    assert len(list(out.glob(EVENTS))) == 1
+    Path("out", EVENTS.replace("*", "0")).touch()
+    cli.train(TWO, Path("out"), "--no-plot --overwrite")
+    assert not [*Path("out").glob(EVENTS)]
 
 
 @pytest.mark.slow
-def test_events_of_tensorboard_itself(place: Path, tmp_path: Path) -> None:
+def test_events_of_tensorboard_itself(cli: Cli) -> None:
     pytest.importorskip("tensorboard")
-    assert train(place / "two", tmp_path / "out", "--no-plot") == 0
-    assert len(list((tmp_path / "out").glob(EVENTS))) == 1
+    cli.train(TWO, Path("out"), "--no-plot")
+    assert len([*Path("out").glob(EVENTS)]) == 1
 
 
-def test_what_a_killed_save_left_goes_with_a_new_run(place: Path, tmp_path: Path) -> None:
-    left = tmp_path / "out" / ".unfinished-x"
-    left.mkdir(parents=True)
-    (left / "log.csv").write_text("")
-    assert train(place / "two", tmp_path / "out", "--no-plot") == 0
-    assert not left.exists()
+# compare
 
 
-def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-
-    class Bar:
-        disable = False
-
-        def __init__(self, pieces: None, **options: Any) -> None:
-            self.options = options
-            self.initial = options.get("initial")
-            self.start_t = 10.0 * len(made)
-            if "initial" in options:  # not the bars of full passes
-                made.append(self)
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
-        def set_postfix_str(self, text: str, refresh: bool) -> None:
-            assert text.startswith("loss ")
-
-        def update(self) -> None:
-            pass
-
-    monkeypatch.setattr("nodeflow._core.base.progress.Bar", Bar)
-    Trainer(planted(), FAST.replace(epochs=3)).run()
-    assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [
-        (6, 0),
-        (6, 2),
-        (6, 4),
+def test_compare_shows_what_differs(cli: Cli) -> None:
+    printed = cli("compare sage gcn --output both.png")
+    header, *lines, wrote = printed.splitlines()
+    assert header.split() == [
+        "run",
+        "test",
+        "accuracy",
+        "val",
+        "accuracy",
+        "best",
+        "epoch",
+        "seconds",
+        "edges",
+        "model",
     ]
-    # the rate is that since the first epoch
-    assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}
-
-
-def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> None:
-    picture = tmp_path / "both.png"
-    printed = cli("compare", place / "sage", place / "gcn", "--output", picture)
-    header, first, second, wrote = printed.splitlines()
-    assert (
-        " ".join(header.split()) == "run test accuracy val accuracy best epoch seconds edges model"
-    )
-    for line, model in ((first, "sage"), (second, "gcn")):
-        result = json.loads((place / model / "result.json").read_text())
+    for line, model in zip(lines, ("sage", "gcn"), strict=True):
+        facts = facts_of(model)
         name, test, val, epoch, _, edges, shown = line.split()
-        scores = [f"{result['scores'][part]['accuracy']:.4f}" for part in ("test", "val")]
-        assert [name, test, val] == [str(place / model), *scores]
-        assert (int(epoch), shown) == (result["best_epoch"], model)
-        with (place / model / "log.csv").open(newline="") as file:
-            drawn = [
-                float(row["seconds"]) * float(row["edges_per_second"])
-                for row in csv.DictReader(file)
-            ]
+        scores = [f"{facts['scores'][part]['accuracy']:.4f}" for part in ("test", "val")]
+        assert [name, test, val] == [model, *scores]
+        assert (int(epoch), shown) == (facts["best_epoch"], model)
+        drawn = [
+            float(row["seconds"]) * float(row["edges_per_second"])
+            for row in rows_of(Path(model, "log.csv"))
+        ]
         assert edges == f"{sum(drawn) / 1e6:.3g}M"
-    assert wrote == f"wrote {picture}"
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert wrote == "wrote both.png"
+    assert Path("both.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_compare_shows_numbers_of_processes(place: Path, tmp_path: Path, cli: Cli) -> None:
-    other = shutil.copytree(place / "sage", tmp_path / "other")
-    result = json.loads((other / "result.json").read_text())
-    (other / "result.json").write_text(json.dumps({**result, "processes": 2}))
-    header, first, second = (
-        line.split() for line in cli("compare", place / "sage", other).splitlines()
-    )
-    assert (header[-1], first[-1], second[-1]) == ("processes", "1", "2")
+def test_compare_names_data_sets_and_numbers_of_processes_that_differ(cli: Cli) -> None:
+    copied("other", processes=2, dataset="three")
+    lines = [line.split() for line in cli("compare sage other").splitlines()]
+    assert [line[1] for line in lines] == ["data", "two", "three"]
+    assert [line[-1] for line in lines] == ["processes", "1", "2"]
 
 
-def test_a_finished_run_is_replaced_only_when_told(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    run = shutil.copytree(place / "sage", tmp_path / "run")
-    files = {path.name: path.read_bytes() for path in run.iterdir()}
-    small = [place / "two", "--fanouts", "3", "--hidden", "4", "--epochs", "1", "--no-plot"]
-    words = f"{run} has a finished run; give --overwrite to replace it, or choose another folder"
-    assert words in cli.failure("train", *small, "--output", run)
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == files
-    assert f"replaces the earlier run in {run}" in cli(
-        "train", *small, "--output", run, "--overwrite"
-    )
-    (run / "result.json").unlink()  # as one that was cut off
-    assert f"replaces the earlier run in {run}" in cli("train", *small, "--output", run)
-    monkeypatch.chdir(tmp_path)
+def test_a_finished_run_is_replaced_only_when_told(cli: Cli) -> None:
+    files = {path: path.read_bytes() for path in Path("sage").iterdir()}
+    small = "train two --fanouts 3 --hidden 4 --epochs 1 --no-plot"
+    words = "sage has a finished run; give --overwrite to replace it, or choose another folder"
+    assert words in cli.failure(small, "--output sage")
+    assert {path: path.read_bytes() for path in Path("sage").iterdir()} == files
+    assert "replaces the earlier run in sage" in cli(small, "--output sage --overwrite")
+    Path("sage/result.json").unlink()  # as one that was cut off
+    assert "replaces the earlier run in sage" in cli(small, "--output sage")
     for line in ("run runs/latest", "replaces the earlier run in runs/latest"):
-        assert line in cli("train", *small)
+        assert line in cli(small)
 
 
-def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, cli: Cli) -> None:
-    other = shutil.copytree(place / "sage", tmp_path / "other")
-    result = json.loads((other / "result.json").read_text())
-    (other / "result.json").write_text(json.dumps({**result, "dataset": "three"}))
-    header, first, second = cli("compare", place / "sage", other).splitlines()
-    assert (header.split()[1], first.split()[1], second.split()[1]) == ("data", "two", "three")
-    log = (other / "log.csv").read_bytes()
-    (other / "log.csv").unlink()
-    assert f"there is no log {other / 'log.csv'}: the folder was not copied whole" in cli.failure(
-        "compare", other
-    )
-    (other / "log.csv").write_bytes(log)
-    assert f"{tmp_path / 'none'} is no folder of a run" in cli.failure("compare", tmp_path / "none")
+def test_compare_needs_whole_folders(cli: Cli) -> None:
+    Path("gcn/log.csv").unlink()
+    words = "there is no log gcn/log.csv: the folder was not copied whole"
+    assert words in cli.failure("compare gcn")
+    assert "none is no folder of a run" in cli.failure("compare none")
     for damage in ("{", "{}", "[]"):
-        (other / "result.json").write_text(damage)
-        assert f"{other / 'result.json'} is damaged, or no result of a run" in cli.failure(
-            "compare", other
-        )
+        Path("sage/result.json").write_text(damage)
+        words = "sage/result.json is damaged, or no result of a run"
+        assert words in cli.failure("compare sage")
 
 
 def test_compare_says_what_runs_were_validated_on(
-    place: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour
     sampling on batches.
     """
-    drawn: list[list[str]] = []
-    monkeypatch.setattr(
-        _commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs))
-    )
-    ladies = tmp_path / "ladies"
-    full = tmp_path / "full"
-    assert (
-        train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
-    )
-    assert train(place / "two", full, "--no-plot", "--validate", "full") == 0
-
-    printed = cli("compare", place / "sage", ladies, "--output", tmp_path / "a.png")
+    draw = Mock()
+    monkeypatch.setattr("nodeflow.training._commands.plot_curves", draw)
+    cli.train(TWO, Path("ladies"), "--no-plot --sampler ladies --fanouts 9 9")
+    cli.train(TWO, Path("full"), "--no-plot --validate full")
+    printed = cli("compare sage ladies --output a.png")
     header, first, second, warning, _ = printed.splitlines()
     assert "validate" in header.split()
     assert "sampled" in first.split()
     assert "full" in second.split()
     assert "train all with --validate full" in warning
-    names = [f"{place / 'sage'} (validation sampled)", f"{ladies} (validation full)"]
-    assert drawn == [names]
-
-    assert _commands._validation({"task": "link", "validate": "sampled"}) == "full"
-    assert "validate" not in cli("compare", ladies, full, "--output", tmp_path / "b.png")
-    assert drawn[1:] == [[str(ladies), str(full)]]
+    assert [*draw.call_args[0][0]] == ["sage (validation sampled)", "ladies (validation full)"]
+    assert "validate" not in cli("compare ladies full --output b.png")
+    assert [*draw.call_args[0][0]] == ["ladies", "full"]
 
 
-def test_compare_of_different_metrics_takes_one_that_all_have(
-    place: Path, tmp_path: Path, cli: Cli
-) -> None:
-    other = shutil.copytree(place / "sage", tmp_path / "other")
-    result = json.loads((other / "result.json").read_text())
-    own = {part: {"worst recall": 0.5, **scores} for part, scores in result["scores"].items()}
-    (other / "result.json").write_text(
-        json.dumps({**result, "metric": "worst recall", "scores": own})
-    )
-    header, first, second = cli("compare", other, place / "sage").splitlines()
+def test_compare_of_different_metrics_takes_one_that_all_have(cli: Cli) -> None:
+    scores = facts_of("sage")["scores"]
+    more = {part: {"worst recall": 0.5, **scores[part]} for part in scores}
+    copied("other", metric="worst recall", scores=more)
+    header, first, second = cli("compare other sage").splitlines()
     assert header.split()[:5] == ["run", "best", "by", "test", "accuracy"]
     assert "worst recall" in first
     # the same scores: the runs differ in the name of the metric alone
     assert first.split()[3:5] == second.split()[2:4]
-    alone = {part: {"rmse": 0.5} for part in own}
-    (other / "result.json").write_text(json.dumps({**result, "metric": "rmse", "scores": alone}))
-    assert "different metrics, accuracy, rmse, and none in common" in cli.failure(
-        "compare", place / "sage", other
-    )
+    copied("other", metric="rmse", scores={part: {"rmse": 0.5} for part in scores})
+    words = "different metrics, accuracy, rmse, and none in common"
+    assert words in cli.failure("compare sage other")

@@ -17,6 +17,8 @@ from nodeflow.training import load_model, open_trainer
 from nodeflow.training._checkpoints import read_state, read_tensors, write_state, write_tensors
 from nodeflow.training._folder import read_log
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 @pytest.fixture
 def run(place: Path, tmp_path: Path) -> Path:
@@ -53,7 +55,7 @@ def test_what_is_no_file_is_named(
     for command in READERS[name]:
         assert f"{run / name} {words}" in cli.failure(*command.split(), run)
     if name == "run.toml":
-        assert f"{run / name} {words}" in cli.failure("train", "--config", run / name)
+        assert f"{run / name} {words}" in cli.failure("train --config", run / name)
 
 
 def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
@@ -67,21 +69,12 @@ def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
 def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cli: Cli) -> None:
     (run / "log.csv").unlink()
     (run / "log.csv").symlink_to("nowhere")
-    cli.train(place / "two", run, "--no-plot", "--overwrite")
+    cli.train(place / "two", run, "--no-plot --overwrite")
     assert len(read_log(run / "log.csv", "accuracy")) == 2
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
     shown = cli.failure(
-        "train",
-        place / "two",
-        "--fanouts",
-        "3",
-        "3",
-        "--hidden",
-        "8",
-        "--output",
-        run,
-        "--overwrite",
+        "train", place / "two", "--fanouts 3 3 --hidden 8 --overwrite --output", run
     )
     assert "state.safetensors must be a file, but it is a folder" in shown
 
@@ -92,13 +85,16 @@ LOG = "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second\n1,0.5,
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
-        (b"", "log.csv is empty or damaged: its first line must name epoch, loss and seconds"),
-        (b"\n\n", "log.csv is empty or damaged"),
+        (b"", "log.csv was cut off, or is of another run than result.json"),
+        (b"\n\n", "log.csv was cut off, or is of another run than result.json"),
         (
             b"\x89PNG\r\n\x1a\n",
             "log.csv, line 1 has bytes that are no UTF-8",
         ),
-        (LOG.replace("epoch", "epic").encode(), "log.csv is empty or damaged"),
+        (
+            LOG.replace("epoch", "epic").encode(),
+            "log.csv, line 2, is damaged: KeyError\\('epoch'\\)",
+        ),
         (
             LOG.replace("0.4", "O.4").encode(),
             "log.csv, line 3, is damaged: could not convert string to float: 'O.4'",
@@ -144,7 +140,7 @@ def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, 
 
 def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
     data = tomllib.loads((run / "run.toml").read_text())["data"]
-    small = ["--fanouts", "3", "--hidden", "4", "--epochs", "1", "--output", run, "--overwrite"]
+    small = ["--fanouts 3 --hidden 4 --epochs 1 --output", run, "--overwrite"]
     for command in (["--resume", run], [data, *small]):
         (run / ".unfinished-abc").mkdir()
         (run / ".unfinished-abc" / "log.csv").touch()
@@ -152,27 +148,26 @@ def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
         assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
 
 
-def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli) -> None:
+def test_no_plot_stays_when_a_run_goes_on(data: Path, cli: Cli) -> None:
     pytest.importorskip("matplotlib")
-    cli.train(place / "two", tmp_path / "bare", "--no-plot")
-    cli("train", "--resume", tmp_path / "bare")
-    assert not (tmp_path / "bare" / "curves.png").exists()
-    cli.train(place / "two", tmp_path / "drawn")
-    cli("train", "--resume", tmp_path / "drawn")
-    assert (tmp_path / "drawn" / "curves.png").exists()
-    assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
-    cli("train", "--resume", tmp_path / "drawn", "--no-plot")
-    assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
-    (tmp_path / "drawn" / "run.toml").write_text(
-        (tmp_path / "drawn" / "run.toml").read_text().replace("false", "3")
-    )
-    assert "plot must be True or False, got int 3" in cli.failure("evaluate", tmp_path / "drawn")
+    cli.train(data, Path("bare"), "--no-plot")
+    cli("train --resume bare")
+    assert not Path("bare/curves.png").exists()
+    cli.train(data, Path("drawn"))
+    cli("train --resume drawn")
+    assert Path("drawn/curves.png").exists()
+    settings = Path("drawn/run.toml")
+    assert "plot =" not in settings.read_text()
+    cli("train --resume drawn --no-plot")
+    assert "plot = false" in settings.read_text()
+    settings.write_text(settings.read_text().replace("false", "3"))
+    assert "plot must be True or False, got int 3" in cli.failure("evaluate drawn")
 
 
 def test_a_run_that_did_not_begin_says_what_to_do(tmp_path: Path, cli: Cli) -> None:
-    shown = cli.failure("train", "--resume", tmp_path)
+    shown = cli.failure("train --resume", tmp_path)
     assert "begins again with the nodeflow train that started it" in shown
-    assert status(["evaluate", str(tmp_path)]) == 2
+    assert status(["evaluate", tmp_path]) == 2
 
 
 def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
@@ -189,27 +184,22 @@ def test_weights_that_are_no_numbers_are_refused_by_name(
     number: float, run: Path, cli: Cli
 ) -> None:
     # files whose checksums are right
-    facts, weights = read_tensors(run / "checkpoint.safetensors")
-    name = next(
-        name for name, weight in weights.items() if weight.is_floating_point() and weight.numel()
-    )
+    checkpoint = run / "checkpoint.safetensors"
+    facts, weights = read_tensors(checkpoint)
+    name = next(name for name, weight in weights.items() if weight.is_floating_point())
     weights[name].view(-1)[0] = number
-    write_tensors(run / "checkpoint.safetensors", weights, facts)
+    write_tensors(checkpoint, weights, facts)
     words = f"its weight {name!r} holds NaN or infinity"
     with pytest.raises(ValueError, match=words):
-        load_model(run / "checkpoint.safetensors")
-    shown = cli.failure("evaluate", run)
-    assert words in shown
-    assert f"{run / 'checkpoint.safetensors'}" in shown
-    state = read_state(run / "state.safetensors")
+        load_model(checkpoint)
+    assert f"{checkpoint}: {words}" in cli.failure("evaluate", run)
+    file = run / "state.safetensors"
+    state = read_state(file)
     state["network"][name].view(-1)[0] = number
-    write_state(run / "state.safetensors", state)
-    assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure(
-        "train", "--resume", run
-    )
+    write_state(file, state)
+    assert f"{file} cannot be gone on from: {words}" in cli.failure("train --resume", run)
     state["network"][name].view(-1)[0] = 0
     state["optimizer"]["state"][0]["exp_avg"].view(-1)[0] = number
-    write_state(run / "state.safetensors", state)
-    assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure(
-        "train", "--resume", run
-    )
+    write_state(file, state)
+    words = "its 'exp_avg' of weight 0 in the optimizer holds NaN"
+    assert words in cli.failure("train --resume", run)

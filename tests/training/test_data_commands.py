@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli, status
+from _support.cli_tools import SMALL, Cli, rows_of, status
 from _support.pages import ROOT, blocks
 from _support.partition_tools import check_parts
 
@@ -21,8 +21,9 @@ from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, Partitions, partition_graph
 from nodeflow.training import _data, load_model
 from nodeflow.training._checkpoints import write_tensors
-from nodeflow.training._cli import main
 from nodeflow.transform import reverse
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def scores(text: str) -> list[str]:
@@ -31,93 +32,73 @@ def scores(text: str) -> list[str]:
     ]
 
 
-def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_from_edges_to_a_trained_model(data: Path, cli: Cli) -> None:
     with np.load(data / "edges.npz") as arrays:
         ends = np.stack([arrays["src"], arrays["dst"]], 1)
-    np.savetxt(tmp_path / "a.csv", ends[:400], "%d", delimiter=",", header="src,dst", comments="")
-    np.save(tmp_path / "b.npy", ends[400:])
-    for name in ("features", "labels"):
-        np.save(tmp_path / f"{name}.npy", np.load(data / f"{name}.npy"))
-    split = read_folder(data).splits
-    for part, nodes in split.items():
-        np.save(tmp_path / f"{part}.npy", nodes.numpy())
-    files = [f"--{name}={tmp_path / name}.npy" for name in ("features", "labels", *split)]
-    papers = tmp_path / "papers"
-    arguments = [
-        "build",
-        str(tmp_path / "a.csv"),
-        str(tmp_path / "b.npy"),
-        "--output",
-        str(papers),
-        *files,
-    ]
-    assert "120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30" in cli(*arguments)
-    told = cli("info", papers)
-    assert told == cli("info", data).replace("two", "papers", 1)
-    from_folder = scores(cli.train(papers, tmp_path / "run", "--no-plot"))
-    assert from_folder == scores(cli.train(data, tmp_path / "other", "--no-plot"))
+    np.savetxt("a.csv", ends[:400], "%d", delimiter=",", header="src,dst", comments="")
+    np.save("b.npy", ends[400:])
+    columns = {name: np.load(data / f"{name}.npy") for name in ("features", "labels")}
+    for name, array in {**columns, **read_folder(data).splits}.items():
+        np.save(f"{name}.npy", array)
+    files = " ".join(f"--{name}={name}.npy" for name in (*columns, *_data.PARTS))
+    assert "120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30" in cli(
+        "build a.csv b.npy --output papers", files
+    )
+    assert cli("info papers") == cli("info", data).replace("two", "papers", 1)
+    from_folder = scores(cli.train(Path("papers"), Path("run"), "--no-plot"))
+    assert from_folder == scores(cli.train(data, Path("other"), "--no-plot"))
     assert len(from_folder) == 3
-    assert status(["evaluate", str(tmp_path / "run")]) == 0
+    cli("evaluate run")
 
 
-def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
-    (tmp_path / "e.tsv").write_text("x\t5\tann\tbob\nx\t6\tbob\tcid\n")
-    np.save(tmp_path / "age.npy", np.arange(3))
-    np.save(tmp_path / "when.npy", np.arange(2))
-    arguments = [
-        "build", str(tmp_path / "e.tsv"), "--output", str(tmp_path / "g"), "--named", "--no-header", "--memory", "1 GB",
-        "--node-column", f"age={tmp_path / 'age.npy'}", "--edge-column", f"when={tmp_path / 'when.npy'}",
-        "--columns", "_", "w", "src", "dst",
-    ]  # fmt: skip
-    assert status(arguments) == 0
-    graph = Graph.open(tmp_path / "g")
+def test_options_of_build(cli: Cli) -> None:
+    Path("e.tsv").write_text("x\t5\tann\tbob\nx\t6\tbob\tcid\n")
+    np.save("age.npy", np.arange(3))
+    np.save("when.npy", np.arange(2))
+    command = (
+        "build e.tsv --output g --named --no-header --memory=1GB --node-column age=age.npy "
+        "--edge-column when=when.npy --columns _ w src dst"
+    )
+    cli(command)
+    graph = Graph.open("g")
     assert [*graph.ndata, *graph.edata] == ["age", "w", "when"]
     assert graph.edata["w"].tolist() == [5, 6]
-    assert "exists; give --overwrite to replace it" in cli.failure(*arguments)
-    assert status([*arguments, "--overwrite"]) == 0
+    assert "exists; give --overwrite to replace it" in cli.failure(command)
+    cli(command, "--overwrite")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["e.csv"], "line 3: dst must be an integer from 0, got '-2'"),
-        (["e.csv", "--node-column", "x"], "--node-column must be NAME=FILE, got 'x'"),
-        (["e.csv", "--memory", "lots"], "memory must be a number and a unit"),
-        (["none.csv"], "there is no file none.csv"),
-        (
-            ["debian", "--named"],
-            "debian is a data set, which is written as it is; options are for files of edges",
-        ),
-    ],
-)
-def test_mistakes_are_one_line(
-    tmp_path: Path,
-    arguments: list[str],
-    message: str,
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+BUILD = {
+    "e.csv": "line 3: dst must be an integer from 0, got '-2'",
+    "e.csv --node-column x": "--node-column must be NAME=FILE, got 'x'",
+    "e.csv --memory lots": "memory must be a number and a unit",
+    "none.csv": "there is no file none.csv",
+    "debian --named": "debian is a data set, which is written as it is; options are for files of "
+    "edges",
+}
+
+
+@pytest.mark.parametrize("words", BUILD)
+def test_mistakes_are_one_line(words: str, cli: Cli) -> None:
     Path("e.csv").write_text("0,1\n\n1,-2\n")
-    told = cli.failure("build", *arguments, "--output", "g")
-    assert message in told
+    told = cli.failure("build", words, "--output g")
+    assert BUILD[words] in told
     assert told.startswith("nodeflow build: ")
     assert not Path("g").exists()
 
 
 def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("build", data, "--output", tmp_path / "g")
+    cli("build", data, "--output g")
     assert (
         read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
     )
 
 
 def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("build", data, "--store", "int8", "--output", tmp_path / "g")
+    cli("build", data, "--store int8 --output g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
     assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
-    assert "; feat float32 as int8 [120, 4]; " in cli("info", tmp_path / "g")
-    words = ["build", tmp_path / "g", "--store", "int8", "--output", tmp_path / "h"]
+    assert "; feat float32 as int8 [120, 4]; " in cli("info g")
+    words = ["build g", "--store int8 --output", "h"]
     assert "floating-point numbers that are not narrow yet" in cli.failure(*words)
     assert not (tmp_path / "h").exists()
 
@@ -149,43 +130,29 @@ def write(folder: Path, labels: list[str]) -> None:
             )
 
 
-def test_from_tables_to_predictions(tmp_path: Path, cli: Cli) -> None:
+def test_from_tables_to_predictions(cli: Cli) -> None:
     pytest.importorskip("matplotlib")
-    data = tmp_path / "people"
-    run = tmp_path / "run"
-    table = tmp_path / "table.csv"
-    write(data, [("red", "blue")[v % 2] if v > 3 else "" for v in range(60)])
-    printed = cli("info", data)
+    write(Path("people"), [("red", "blue")[v % 2] if v > 3 else "" for v in range(60)])
+    printed = cli("info people")
     assert "  how         2, largest '" in printed
     assert "; 4 nodes without label" in printed
-    assert (
-        main(["train", str(data), "--output", str(run), *SMALL, "--lr", "0.1", "--epochs", "10"])
-        == 0
-    )
-    assert main(["train", "--resume", str(run), "--epochs", "30"]) == 0
-    assert main(["evaluate", str(run)]) == 0
-    assert main(["predict", str(run), "--output", str(table)]) == 0
-    assert (
-        main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")])
-        == 0
-    )
-    with (tmp_path / "new.csv").open(newline="") as file:
-        assert sorted(row["name"] for row in csv.DictReader(file)) == [
-            f"person {v:02d}" for v in range(4)
-        ]
-    assert (run / "curves.png").is_file()
-    with table.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    right = sum(
-        row["class_name"] == ("red", "blue")[int(row["name"].split()[1]) % 2] for row in rows
-    )
-    assert (len(rows), right >= 54) == (60, True)
+    cli("train people --output run", *SMALL, "--lr 0.1 --epochs 10")
+    cli("train --resume run --epochs 30")
+    cli("evaluate run")
+    cli("predict run --output table.csv")
+    cli("predict run --nodes unlabelled --output new.csv")
+    new = sorted(row["name"] for row in rows_of(Path("new.csv")))
+    assert new == [f"person {v:02d}" for v in range(4)]
+    assert Path("run/curves.png").is_file()
+    rows = rows_of(Path("table.csv"))
+    right = [row["class_name"] == ("red", "blue")[int(row["name"][-2:]) % 2] for row in rows]
+    assert len(right) == 60
+    assert sum(right) >= 54
 
 
-def test_numbers_to_predict(tmp_path: Path, cli: Cli) -> None:
-    data = tmp_path / "people"
-    write(data, [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
-    assert "rmse" in cli.train(data, tmp_path / "run", "--lr", "0.1", "--epochs", "10")
+def test_numbers_to_predict(cli: Cli) -> None:
+    write(Path("people"), [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
+    assert "rmse" in cli.train(Path("people"), Path("run"), "--lr 0.1 --epochs 10")
 
 
 def test_the_model_of_the_page_weights_its_means_by_a_column(
@@ -209,18 +176,12 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(
     )
     (tmp_path / "weighted_by_column.py").write_text(page)
     monkeypatch.syspath_prepend(tmp_path)
-    options = ["--direction", "in", "--sampler-option", "prob=weight", "--epochs", "2", "--no-plot"]
+    options = ["--direction in --sampler-option prob=weight --epochs 2 --no-plot"]
     arguments = [
-        "--model",
-        "weighted_by_column:make",
-        "--fanouts",
-        "3",
-        "3",
-        "--hidden",
-        "8",
+        "--model weighted_by_column:make --fanouts 3 3 --hidden 8",
         *options,
     ]
-    assert main(["train", str(data), "--output", str(run), *arguments]) == 0
+    assert status(["train", data, "--output", run, *arguments]) == 0
 
     graph = read_folder(data).graph
     src, dst = graph.edges()
@@ -240,17 +201,10 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(
 def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
     words = [
         "partition",
-        str(data),
-        "--parts",
-        "4",
-        "--for",
-        "processes",
-        "--method",
-        "random",
-        "--direction",
-        "out",
+        data,
+        "--parts 4 --for processes --method random --direction out",
     ]
-    said = cli(*words, "--output", tmp_path / "a", "--edges", "out", "--seed", "3")
+    said = cli(*words, "--output a --edges out --seed 3")
     parts = GraphParts.open(tmp_path / "a")
     dataset = read_folder(data)
     assert (parts.edges, parts.method) == ("out", "random")
@@ -264,50 +218,47 @@ def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
 
 
 def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: Cli) -> None:
-    printed = cli("partition", data, "--parts", "4", "--output", tmp_path / "a")
+    printed = cli("partition", data, "--parts 4 --output a")
     parts = Partitions.open(tmp_path / "a")
     assert f"edges, {parts.cut:.1%} cut, ndata" in repr(parts)
     assert repr(parts) in printed
 
 
-def test_parts_that_cannot_be_trained_on_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As each of several processes reads them; here one process has the only part."""
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of several processes, here with the only part."""
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
 
-    def parts(name: str, edges: str = "in", **columns: torch.Tensor) -> str:
-        graph = Graph.from_edges([0, 1], [1, 0], ndata={"feat": torch.ones(2, 1), **columns})
-        return str(
-            partition_graph(graph, tmp_path / name, 1, edges=edges, progress=False)
-            and tmp_path / name
-        )
 
-    with pytest.raises(ValueError, match="has edges 'out', but training finds neighbours where"):
-        _data.read_parts(parts("out", "out"), links=False)
-    with pytest.raises(ValueError, match="bare has no labels, so a model cannot be trained on it"):
-        _data.read_parts(parts("bare"), links=False)
-    with pytest.raises(
-        ValueError,
-        match=r"bare has no links.safetensors, so links cannot be learned: write it with",
-    ):
-        _data.read_parts(str(tmp_path / "bare"), links=True)
-    write_tensors(tmp_path / "bare" / "links.safetensors", {}, 3)
-    with pytest.raises(ValueError, match=r"links\.safetensors is damaged, or no file of links"):
-        _data.read_parts(str(tmp_path / "bare"), links=True)
-    triples = dict.fromkeys(("train", "val", "test"), torch.zeros((0, 2), dtype=torch.int64))
-    write_tensors(
-        tmp_path / "bare" / "links.safetensors",
-        triples,
-        {"target": ["node", "edge", "node"], "relation": None},
-    )
-    assert _data.read_parts(str(tmp_path / "bare"), "edge", links=True).links.relation is None
-    with pytest.raises(
-        ValueError,
-        match=r"bare was cut for links of 'node edge node', so target must name .* 'follows'",
-    ):
-        _data.read_parts(str(tmp_path / "bare"), "follows", links=True)
-    assert _data.read_parts(parts("several", label=torch.eye(2)), links=False).num_classes == 2
+def written_parts(name: str, edges: str = "in", **columns: torch.Tensor) -> str:
+    graph = Graph.from_edges([0, 1], [1, 0], ndata={"feat": torch.ones(2, 1), **columns})
+    partition_graph(graph, name, 1, edges=edges, progress=False)
+    return name
+
+
+def refused_parts(words: str, folder: str, target: str = "", **options: bool) -> None:
+    with pytest.raises(ValueError, match=words):
+        _data.read_parts(folder, target, **options)
+
+
+@pytest.mark.usefixtures("joined")
+def test_parts_that_cannot_be_trained_on_are_refused() -> None:
+    out = written_parts("out", "out")
+    refused_parts("has edges 'out', but training finds neighbours where", out, links=False)
+    bare = written_parts("bare")
+    refused_parts("bare has no labels, so a model cannot be trained on it", bare, links=False)
+    words = "bare has no links.safetensors, so links cannot be learned: write it with"
+    refused_parts(words, bare, links=True)
+    file = Path("bare/links.safetensors")
+    write_tensors(file, {}, 3)
+    refused_parts(r"links\.safetensors is damaged, or no file of links", bare, links=True)
+    triples = dict.fromkeys(_data.PARTS, torch.zeros((0, 2), dtype=torch.int64))
+    write_tensors(file, triples, {"target": ["node", "edge", "node"], "relation": None})
+    assert _data.read_parts(bare, "edge", links=True).links.relation is None
+    words = "bare was cut for links of 'node edge node', so target must name .* 'follows'"
+    refused_parts(words, bare, "follows", links=True)
+    several = written_parts("several", label=torch.eye(2))
+    assert _data.read_parts(several, links=False).num_classes == 2
 
 
 def two_types(folder: Path) -> Path:
@@ -323,143 +274,66 @@ def two_types(folder: Path) -> Path:
     return folder
 
 
-def test_parts_keep_class_codes(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+PARTITION = "partition data --output parts --parts 1 --method random --for processes"
+
+
+@pytest.mark.usefixtures("joined")
+def test_parts_keep_class_codes(cli: Cli) -> None:
     """A run numbers them as one process does, or takes them for numbers to predict."""
-    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
     columns = {"x": torch.ones(4, 1), "label": torch.tensor([90210, 10001, -1, 90210])}
-    Graph.from_edges([0, 1, 2], [1, 2, 3], ndata=columns).save(tmp_path / "data")
-    cli(
-        "partition",
-        tmp_path / "data",
-        "--output",
-        tmp_path / "parts",
-        "--parts",
-        "1",
-        "--for",
-        "processes",
-    )
-    data = _data.read_parts(str(tmp_path / "parts"), links=False)
-    whole = read_folder(tmp_path / "data")
-    assert data.class_names == whole.class_names == ("10001", "90210")
+    Graph.from_edges([0, 1, 2], [1, 2, 3], ndata=columns).save("data")
+    cli(PARTITION)
+    data = _data.read_parts("parts", links=False)
+    everything = read_folder("data")
+    assert data.class_names == everything.class_names == ("10001", "90210")
     for task, label in (("auto", [1, 0, -1, 1]), ("regression", [90210, 10001, -1, 90210])):
-        for each in (data, whole):
-            assert (
-                _data.learned_part(each, task, "").graph.ndata["label"].nan_to_num(-1).tolist()
-                == label
-            )
+        for dataset in (data, everything):
+            learned = _data.learned_part(dataset, task, "").graph.ndata["label"]
+            assert learned.nan_to_num(-1).tolist() == label
 
 
-def test_parts_keep_classes_that_no_node_has(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
-    graph = Graph.from_edges(
-        [0], [1], ndata={"x": torch.ones(2, 1), "label": torch.tensor([250, 0])}
-    )
-    names = tuple(f"c{number}" for number in range(300))
-    Dataset("few", graph, num_classes=300, class_names=names).save(tmp_path / "data")
-    cli(
-        "partition",
-        tmp_path / "data",
-        "--output",
-        tmp_path / "parts",
-        "--parts",
-        "1",
-        "--for",
-        "processes",
-    )
-    data = _data.read_parts(str(tmp_path / "parts"), links=False)
-    assert (data.num_classes, data.class_names, data.graph.ndata["label"].tolist()) == (
-        300,
-        names,
-        [250, 0],
-    )
+@pytest.mark.usefixtures("joined")
+def test_parts_keep_classes_that_no_node_has(cli: Cli) -> None:
+    columns = {"x": torch.ones(2, 1), "label": torch.tensor([250, 0])}
+    graph = Graph.from_edges([0], [1], ndata=columns)
+    names = tuple(map(str, range(1000, 1300)))
+    Dataset("few", graph, num_classes=300, class_names=names).save("data")
+    cli(PARTITION)
+    data = _data.read_parts("parts", links=False)
+    assert (data.num_classes, data.class_names) == (300, names)
+    assert data.graph.ndata["label"].tolist() == [250, 0]
 
 
-def test_parts_of_another_type_are_refused(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
-    words = ["--parts", "1", "--method", "random", "--for", "processes", "--target", "paper"]
-    cli("partition", two_types(tmp_path / "data"), "--output", tmp_path / "parts", *words)
-    assert _data.read_parts(str(tmp_path / "parts"), "paper", links=False).train.tolist() == [0, 1]
-    with pytest.raises(
-        ValueError,
-        match="parts was cut for nodes that are not 'author': cut it with nodeflow partition",
-    ):
-        _data.read_parts(str(tmp_path / "parts"), "author", links=False)
+@pytest.mark.usefixtures("joined")
+def test_parts_of_another_type_are_refused(cli: Cli) -> None:
+    two_types(Path("data"))
+    cli(PARTITION, "--target paper")
+    assert _data.read_parts("parts", "paper", links=False).train.tolist() == [0, 1]
+    words = "parts was cut for nodes that are not 'author': cut it with nodeflow partition"
+    refused_parts(words, "parts", "author", links=False)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--target", "author"],
-            "has no labels of 'author', so a model cannot be trained on it; nodes with labels are "
-            "of type paper",
-        ),
-        (["--links", "--target", "reads"], "no relation 'reads'; there are"),
-    ],
-)
-def test_mistakes_of_parts_of_several_types(
-    tmp_path: Path, cli: Cli, words: list[str], message: str
-) -> None:
-    place = ["--output", tmp_path / "a", "--parts", "1", "--method", "random", "--for", "processes"]
-    assert message in cli.failure("partition", two_types(tmp_path / "data"), *place, *words)
-    assert not (tmp_path / "a").exists()
+MISTAKES = {
+    "--for processes --target author": "has no labels of 'author', so a model cannot be trained on "
+    "it; nodes with labels are of type paper",
+    "--for processes --links --target reads": "no relation 'reads'; there are",
+    "--edges in": "--edges is for parts of processes; give --for processes, or leave it out",
+    "--renumber": "--renumber is for parts of processes",
+    "--balance": "--balance is for parts of processes",
+    "--links": "--links is for parts of processes",
+    "--for processes --links --renumber": "--links keeps the ids of the data set",
+}
 
 
-def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", MISTAKES)
+def test_mistakes_of_parts(words: str, cli: Cli) -> None:
+    two_types(Path("data"))
+    command = "partition data --parts 1 --method random --output parts"
+    assert MISTAKES[words] in cli.failure(command, words)
+    assert not Path("parts").exists()
+
+
+def test_metis_is_what_processes_get(data: Path, cli: Cli) -> None:
     pytest.importorskip("pymetis")
-    assert (
-        status(
-            [
-                "partition",
-                str(data),
-                "--parts",
-                "2",
-                "--for",
-                "processes",
-                "--output",
-                str(tmp_path / "a"),
-            ]
-        )
-        == 0
-    )
-    assert GraphParts.open(tmp_path / "a").method == "metis"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--edges", "in"],
-            "--edges is for parts of processes; give --for processes, or leave it out",
-        ),
-        (["--links"], "--links is for parts of processes"),
-    ],
-)
-def test_mistakes_of_parts(
-    data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str
-) -> None:
-    said = cli.failure("partition", data, "--parts", "2", "--output", tmp_path / "a", *words)
-    assert message in said
-    assert not (tmp_path / "a").exists()
-
-
-def test_a_cut_by_training_nodes_needs_them(tmp_path: Path, cli: Cli) -> None:
-    np.savez(tmp_path / "edges.npz", src=np.arange(5), dst=np.arange(5)[::-1])
-    np.save(tmp_path / "features.npy", torch.eye(5).numpy())
-    words = [
-        "partition",
-        str(tmp_path),
-        "--parts",
-        "2",
-        "--output",
-        str(tmp_path / "a"),
-        "--for",
-        "processes",
-    ]
-    assert "method 'train-first' needs training nodes, and data set" in cli.failure(
-        *words, "--method", "train-first"
-    )
+    cli("partition", data, "--parts 2 --for processes --output a")
+    assert GraphParts.open("a").method == "metis"

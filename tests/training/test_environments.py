@@ -86,15 +86,8 @@ def test_other_locales(tmp_path: Path, locale: dict[str, str]) -> None:
     )
     seen = []
     for env in ({}, locale):
-        run = [
-            sys.executable,
-            "-X",
-            "warn_default_encoding",
-            "-W",
-            "error::EncodingWarning:nodeflow",
-            "-m",
-            "nodeflow",
-        ]
+        flags = "-X warn_default_encoding -W error::EncodingWarning:nodeflow -m nodeflow"
+        run = [sys.executable, *flags.split()]
         out = tmp_path / f"run{len(seen)}"
         for words in (
             ["info", folder],

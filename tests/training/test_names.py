@@ -8,13 +8,14 @@ import csv
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, status
+from _support.cli_tools import Cli, rows_of, status
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
@@ -23,20 +24,11 @@ from nodeflow.training._checkpoints import write_tensors
 from nodeflow.training._data import read_names
 from nodeflow.training._names import Names
 
+pytestmark = pytest.mark.usefixtures("here")
+
 Row = dict[str, Any]
-OPTIONS = [
-    "--epochs",
-    "3",
-    "--hidden",
-    "8",
-    "--fanouts",
-    "3",
-    "--lr",
-    "0.05",
-    "--no-plot",
-    "--batch-size",
-    "32",
-]
+Change = Callable[[list[Row]], list[Row]]
+OPTIONS = "--epochs 3 --hidden 8 --fanouts 3 --lr 0.05 --no-plot --batch-size 32"
 KINDS = {"cat": 0.0, "dog": 1.0, "eel": 2.0}
 
 
@@ -56,7 +48,8 @@ def people() -> tuple[list[Row], list[Row]]:
     return nodes, edges
 
 
-def write(folder: Path, nodes: list[Row], edges: list[Row]) -> Path:
+def write(place: Path | str, nodes: list[Row], edges: list[Row]) -> Path:
+    folder = Path(place)
     folder.mkdir()
     for name, rows in (("nodes", nodes), ("edges", edges)):
         with (folder / f"{name}.csv").open("w", newline="") as file:
@@ -70,126 +63,139 @@ def titled(nodes: list[Row], *titles: str, **renamed: str) -> list[Row]:
     return [{renamed.get(title, title): node[title] for title in titles} for node in nodes]
 
 
-LAYOUTS: dict[str, Callable[[list[Row], list[Row]], tuple[list[Row], list[Row]]]] = {
-    "as they are": lambda nodes, edges: (nodes, edges),
-    "without labels": lambda nodes, edges: (titled(nodes, "name", "x1", "x2"), edges),
-    "columns swapped": lambda nodes, edges: (titled(nodes, "name", "x2", "label", "x1"), edges),
-    "rows reversed": lambda nodes, edges: (nodes[::-1], edges),
-    "classes from the last": lambda nodes, edges: (
-        sorted(nodes, key=lambda node: str(node["label"]))[::-1],
-        edges,
+def with_entry(rows: list[Row], **entries: object) -> list[Row]:
+    return [row | entries for row in rows]
+
+
+def as_they_are(rows: list[Row]) -> list[Row]:
+    return rows
+
+
+def empty_but(kept: str) -> Change:
+    return lambda nodes: [{**n, "label": n["label"] if n["label"] == kept else ""} for n in nodes]
+
+
+LAYOUTS: dict[str, tuple[Change, Change]] = {
+    "as they are": (as_they_are, as_they_are),
+    "without labels": (lambda nodes: titled(nodes, "name", "x1", "x2"), as_they_are),
+    "columns swapped": (lambda nodes: titled(nodes, "name", "x2", "label", "x1"), as_they_are),
+    "rows reversed": (lambda nodes: nodes[::-1], as_they_are),
+    "classes from the last": (
+        lambda nodes: sorted(nodes, key=itemgetter("label"), reverse=True),
+        as_they_are,
     ),
-    "edges by kind": lambda nodes, edges: (
-        nodes,
-        sorted(edges, key=lambda e: e["kind"] == edges[0]["kind"]),
+    "edges by kind": (
+        as_they_are,
+        lambda edges: sorted(edges, key=lambda edge: edge["kind"] == edges[0]["kind"]),
     ),
-    "labels all empty": lambda nodes, edges: ([{**node, "label": ""} for node in nodes], edges),
-    "a relation of another data set": lambda nodes, edges: (
-        nodes,
-        [{**edge, "relation": f"r{i % 2}"} for i, edge in enumerate(edges)],
+    "labels all empty": (empty_but("none"), as_they_are),
+    "a relation of another data set": (
+        as_they_are,
+        lambda edges: [{**edge, "relation": f"r{i % 2}"} for i, edge in enumerate(edges)],
     ),
-    "a type that all share": lambda nodes, edges: (
-        nodes,
-        [{**edge, "type": "Directed"} for edge in edges],
-    ),
-    "one class alone": lambda nodes, edges: (
-        [{**n, "label": n["label"] if n["label"] == "eel" else ""} for n in nodes],
-        edges,
-    ),
+    "a type that all share": (as_they_are, lambda edges: with_entry(edges, type="Directed")),
+    "one class alone": (empty_but("eel"), as_they_are),
 }
 
 
 def predicted(cli: Cli, run: Path, data: Path) -> dict[str, Row]:
-    file = data.parent / "out.csv"
-    cli("predict", run, "--data", data, "--output", file)
-    with file.open(newline="") as lines:
-        return {row["name"]: row for row in csv.DictReader(lines)}
+    cli("predict", run, "--data", data, "--output out.csv")
+    return {row["name"]: row for row in rows_of(Path("out.csv"))}
 
 
 RUNS = {
-    "sage": [],
-    "drawn by kind": ["--sampler-option", "edge_type=kind"],
-    "rgcn": ["--model", "rgcn"],
-    "rows of nodes": ["--inputs", "embedding", "--embedding", "8"],
-    "both": ["--model", "rgcn", "--inputs", "both", "--embedding", "8"],
+    "sage": "--model sage",
+    "drawn by kind": "--sampler-option edge_type=kind",
+    "rgcn": "--model rgcn",
+    "rows of nodes": "--inputs embedding --embedding 8",
+    "both": "--model rgcn --inputs both --embedding 8",
 }
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_predictions_go_by_name(run: str, tmp_path: Path, cli: Cli) -> None:
-    own = write(tmp_path / "people", *people())
-    cli("train", own, *OPTIONS, *RUNS[run], "--output", tmp_path / "run")
-    right = predicted(cli, tmp_path / "run", own)
-    measured = cli("evaluate", tmp_path / "run", "--data", own).splitlines()[1:]
+def test_predictions_go_by_name(run: str, cli: Cli) -> None:
+    nodes, edges = people()
+    own = write("people", nodes, edges)
+    cli("train", own, OPTIONS, RUNS[run], "--output run")
+    right = predicted(cli, Path("run"), own)
+    measured = cli("evaluate run --data", own).splitlines()[1:]
     assert len({row["class_name"] for row in right.values()}) > 1
-    for name, change in LAYOUTS.items():
-        data = write(tmp_path / name, *change(*people()))
-        for node, row in predicted(cli, tmp_path / "run", data).items():
+    for name, (of_nodes, of_edges) in LAYOUTS.items():
+        data = write(name, of_nodes(nodes), of_edges(edges))
+        for node, row in predicted(cli, Path("run"), data).items():
             wanted = right[node]
             assert (row["class"], row["class_name"]) == (wanted["class"], wanted["class_name"])
             assert float(row["probability"]) == pytest.approx(
                 float(wanted["probability"]), rel=1e-4
             )
         if name in ("columns swapped", "edges by kind"):  # of the same split
-            assert cli("evaluate", tmp_path / "run", "--data", data).splitlines()[1:] == measured
+            assert cli("evaluate run --data", data).splitlines()[1:] == measured
 
 
-def _edge(name: str) -> Row:
-    return {"src": "p0", "dst": name, "kind": "knows"}
+NEW = {"name": "new", "label": "cat", "x1": 0, "x2": 0}
+TO_NEW = {"src": "p0", "dst": "new", "kind": "knows"}
+REFUSED: list[tuple[Change, Change, str]] = [
+    (
+        lambda n: titled(n, "name", "x1", "x2", x1="height", x2="weight"),
+        as_they_are,
+        "'x1', which is missing",
+    ),
+    (
+        lambda n: titled(n, "name", "x2"),
+        as_they_are,
+        "the model reads 'x1', which is missing",
+    ),
+    (lambda n: with_entry(n, x3=1), as_they_are, "the model knows no 'x3'; leave it out"),
+    (
+        lambda n: titled(n, "name"),
+        as_they_are,
+        "has no features of 'node', which the model reads",
+    ),
+    (
+        lambda n: [{**n[0], "label": "fox"}, *n[1:]],
+        as_they_are,
+        "label in data set 'other': the model knows no 'fox'",
+    ),
+    (lambda n: with_entry(n, label=1), as_they_are, "has numbers, and the model knows names"),
+    (
+        as_they_are,
+        lambda e: [{**e[0], "kind": "envies"}, *e[1:]],
+        "'other': the model knows no 'envies'",
+    ),
+    (as_they_are, lambda e: with_entry(e, kind=1), "has numbers, and the model knows names"),
+    (as_they_are, lambda e: titled(e, "src", "dst"), "has no edge column 'kind'"),
+    (
+        lambda n: [*n, NEW],
+        lambda e: [*e, TO_NEW],
+        "none for node 'new' of data set 'other'",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda n, e: (titled(n, "name", "x1", "x2", x1="height", x2="weight"), e), "'x1', which "
-                                                                                    "is missing"),
-        (lambda n, e: (titled(n, "name", "x2"), e), "the model reads 'x1', which is missing"),
-        (lambda n, e: ([{**node, "x3": 1} for node in n], e), "the model knows no 'x3'; leave it "
-                                                              "out"),
-        (lambda n, e: (titled(n, "name"), e), "has no features of 'node', which the model reads"),
-        (lambda n, e: ([{**n[0], "label": "fox"}, *n[1:]], e), "label in data set 'other': the "
-                                                               "model knows no 'fox'"),
-        (lambda n, e: ([{**node, "label": 1} for node in n], e), "has numbers, and the model knows "
-                                                                 "names"),
-        (lambda n, e: (n, [{**e[0], "kind": "envies"}, *e[1:]]), "'other': the model knows no "
-                                                                 "'envies'"),
-        (lambda n, e: (n, [{**edge, "kind": 1} for edge in e]), "has numbers, and the model knows "
-                                                                "names"),
-        (lambda n, e: (n, titled(e, "src", "dst")), "has no edge column 'kind'"),
-        (lambda n, e: ([*n, {**n[0], "name": "new"}], [*e, _edge("new")]), "none for node 'new' of "
-                                                                           "data set 'other'"),
-    ],
-    ids=range(10),
-)  # fmt: skip
+@pytest.mark.parametrize(("of_nodes", "of_edges", "words"), REFUSED, ids=range(10))
 def test_what_has_no_name_in_the_model_is_refused(
-    change: Any, words: str, finished: Path, tmp_path: Path, cli: Cli
+    of_nodes: Change, of_edges: Change, words: str, finished: Path, cli: Cli
 ) -> None:
-    data = write(tmp_path / "other", *change(*people()))
-    for command in (["evaluate"], ["predict", "--output", tmp_path / "x.csv"]):
-        assert words in cli.failure(*command, finished, "--data", data)
-        assert not (tmp_path / "x.csv").exists()
+    nodes, edges = people()
+    data = write("other", of_nodes(nodes), of_edges(edges))
+    for command in ("evaluate", "predict --output x.csv"):
+        assert words in cli.failure(command, finished, "--data", data)
+        assert not Path("x.csv").exists()
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a relational model with features and a learned row per node."""
     place = tmp_path_factory.mktemp("names")
-    words = [
-        "train",
-        str(write(place / "people", *people())),
-        *OPTIONS,
-        *RUNS["both"],
-        "--output",
-        str(place / "run"),
-    ]
-    assert status(words) == 0
+    own = write(place / "people", *people())
+    assert status(["train", own, OPTIONS, RUNS["both"], "--output", place / "run"]) == 0
     return place / "run"
 
 
 def test_a_finished_run_is_opened_for_other_data(finished: Path, tmp_path: Path) -> None:
     nodes, edges = people()
     other = read_folder(
-        write(tmp_path / "other", titled(nodes[::-1], "name", "x2", "x1"), edges[::-1]),
+        write("other", titled(nodes[::-1], "name", "x2", "x1"), edges[::-1]),
         labels=False,
     )
     own = open_finished(finished)
@@ -205,25 +211,22 @@ def test_several_labels_per_node_go_by_name(tmp_path: Path, cli: Cli) -> None:
         {**node, "label": f"{node['label']};tame" if i % 2 else node["label"]}
         for i, node in enumerate(nodes)
     ]
-    own = write(tmp_path / "people", several, edges)
-    cli("train", own, *OPTIONS, "--output", tmp_path / "run")
+    own = write("people", several, edges)
+    cli("train", own, OPTIONS, "--output run")
     turned = [{**node, "label": ";".join(node["label"].split(";")[::-1])} for node in several]
-    other = write(tmp_path / "other", turned[::-1], edges)
-    assert read_folder(own).class_names != read_folder(other).class_names
-    right = predicted(cli, tmp_path / "run", own)
-    shown = predicted(cli, tmp_path / "run", other)
+    other = write("other", turned[::-1], edges)
+    data = read_folder(other)
+    names = Names.of(read_folder(own))
+    assert (*names.classes,) != data.class_names
+    right = predicted(cli, Path("run"), own)
+    shown = predicted(cli, Path("run"), other)
     for node, row in right.items():
         assert list(shown[node]) == list(row)
         for title in ("tame", *KINDS):
             assert float(shown[node][title]) == pytest.approx(float(row[title]), rel=1e-4)
-    names = Names.of(read_folder(own))
-    data = read_folder(other)
-    ours = names.align(data).graph.ndata["label"]
-    for at, name in enumerate(names.classes or ()):
-        assert (
-            ours[:, at].tolist()
-            == data.graph.ndata["label"][:, (data.class_names or ()).index(name)].tolist()
-        )
+    label = names.align(data).graph.ndata["label"]
+    columns = [data.class_names.index(name) for name in names.classes]
+    assert label.equal(data.graph.ndata["label"][:, columns])
 
 
 # graphs of several types
@@ -262,139 +265,72 @@ def papers(types: list[str], relations: list[Any], turned: bool) -> Dataset:
 
 
 @pytest.mark.parametrize("model", ["rgcn", "hgt", "typed"])
-def test_types_and_relations_go_by_name(model: str, tmp_path: Path, cli: Cli) -> None:
-    papers(TYPES, RELATIONS, turned=False).save(tmp_path / "own")
-    cli(
-        "train",
-        tmp_path / "own",
-        *OPTIONS,
-        "--model",
-        model,
-        "--target",
-        "paper",
-        "--output",
-        tmp_path / "run",
-    )
-    papers(TYPES[::-1], RELATIONS[::-1], turned=True).save(tmp_path / "other")
-    outputs = {}
+def test_types_and_relations_go_by_name(model: str, cli: Cli) -> None:
+    papers(TYPES, RELATIONS, turned=False).save("own")
+    cli("train own --target paper --output run", OPTIONS, f"--model {model}")
+    papers(TYPES[::-1], RELATIONS[::-1], turned=True).save("other")
     for name in ("own", "other"):
-        cli(
-            "predict",
-            tmp_path / "run",
-            "--data",
-            tmp_path / name,
-            "--output",
-            tmp_path / f"{name}.npy",
-        )
-        outputs[name] = np.load(tmp_path / f"{name}.npy")
-    np.testing.assert_allclose(outputs["other"], outputs["own"], rtol=1e-4, atol=1e-5)
-    dropped = papers(TYPES, RELATIONS[:2], turned=False)
-    dropped.save(tmp_path / "dropped")
-    words = cli.failure("evaluate", tmp_path / "run", "--data", tmp_path / "dropped")
-    assert (
-        "relation of the data: the model reads ('paper', 'at', 'venue'), which is missing" in words
-    )
+        cli(f"predict run --data {name} --output {name}.npy")
+    np.testing.assert_allclose(np.load("other.npy"), np.load("own.npy"), rtol=1e-4, atol=1e-5)
+    papers(TYPES, RELATIONS[:2], turned=False).save("dropped")
+    words = "relation of the data: the model reads ('paper', 'at', 'venue'), which is missing"
+    assert words in cli.failure("evaluate run --data dropped")
 
 
-def test_the_type_that_was_learned_is_kept(tmp_path: Path, cli: Cli) -> None:
+def test_the_type_that_was_learned_is_kept(cli: Cli) -> None:
     """Other data may have labels of another type, or of none."""
     own = papers(TYPES, RELATIONS, turned=False)
-    own.save(tmp_path / "own")
-    cli("train", tmp_path / "own", *OPTIONS, "--model", "typed", "--output", tmp_path / "run")
+    own.save("own")
+    cli("train own", OPTIONS, "--model typed --output run")
     label = own.graph.nodes["paper"].data.pop("y")
-    own.save(tmp_path / "without")
+    own.save("without")
     own.graph.nodes["author"].data["y"] = label[:20]
-    own.save(tmp_path / "of authors")
-    tables = {}
-    for name in ("own", "without", "of authors"):
-        cli(
-            "predict", tmp_path / "run", "--data", tmp_path / name, "--output", tmp_path / "out.csv"
-        )
-        tables[name] = (tmp_path / "out.csv").read_text()
-    assert tables["own"].count("\n") == 31
-    assert tables["own"] == tables["without"] == tables["of authors"]
-    assert "no labels of 'paper'" in cli.failure(
-        "evaluate", tmp_path / "run", "--data", tmp_path / "of authors"
-    )
+    own.save("of_authors")
+    tables = []
+    for name in ("own", "without", "of_authors"):
+        cli(f"predict run --data {name} --output out.csv")
+        tables.append(Path("out.csv").read_text())
+    assert tables[0].count("\n") == 31
+    assert tables == tables[:1] * 3
+    assert "no labels of 'paper'" in cli.failure("evaluate run --data of_authors")
 
 
-def test_names_of_typed_features_go_through_folders(tmp_path: Path) -> None:
+def test_names_of_typed_features_go_through_folders() -> None:
     data = papers(TYPES, RELATIONS, turned=False)
-    data.save(tmp_path / "own")
-    assert (
-        read_folder(tmp_path / "own", labels=False).names_of_features() == data.names_of_features()
-    )
-    with pytest.raises(
-        ValueError, match="feature_names must be None or hold 2 names for 'paper', got 1"
-    ):
-        replace(data, feature_names={"paper": ("one",)})
-    with pytest.raises(
-        ValueError, match="feature_names must be None or hold 0 names for 'venue', got 1"
-    ):
-        replace(data, feature_names={"venue": ("one",)})
+    data.save("own")
+    assert read_folder("own", labels=False).names_of_features() == data.names_of_features()
+    for name, count in (("paper", 2), ("venue", 0)):
+        words = f"feature_names must be None or hold {count} names for '{name}', got 1"
+        with pytest.raises(ValueError, match=words):
+            replace(data, feature_names={name: ("one",)})
 
 
 # links
 
 
-def test_answers_of_learned_rows_go_by_name(tmp_path: Path, cli: Cli) -> None:
+def test_answers_of_learned_rows_go_by_name(cli: Cli) -> None:
     _, edges = people()
-    cli(
-        "train",
-        write_edges(tmp_path / "own", edges),
-        "--task",
-        "link",
-        *LINKS,
-        "--output",
-        tmp_path / "run",
-    )
+    data = write_edges("own", edges)
+    cli("train", data, "--task link --model none --decoder complex --embedding 8 --epochs 5")
     answers = []
-    for name, order in (("own", edges), ("other", edges[::-1])):
-        data = tmp_path / name if name == "own" else write_edges(tmp_path / name, order)
-        cli(
-            "predict",
-            tmp_path / "run",
-            "--data",
-            data,
-            "--output",
-            tmp_path / "out.csv",
-            "--top",
-            "2",
-            "--with-known",
-        )
-        with (tmp_path / "out.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
+    for place in (data, write_edges("other", edges[::-1])):
+        cli("predict runs/latest --data", place, "--output out.csv --top 2 --with-known")
         answers.append(
-            {(row["name"], row["relation_name"], row["rank"]): row["answer_name"] for row in rows}
+            {
+                (row["name"], row["relation_name"], row["rank"]): row["answer_name"]
+                for row in rows_of(Path("out.csv"))
+            }
         )
     assert answers[0] == answers[1]
-    lost = write_edges(
-        tmp_path / "lost", [*edges, {"src": "p1", "dst": "stranger", "kind": "knows"}]
-    )
-    words = cli.failure(
-        "predict", tmp_path / "run", "--data", lost, "--output", tmp_path / "out.csv"
-    )
-    assert "none for node 'stranger' of data set 'lost'" in words
+    lost = write_edges("lost", [*edges, {"src": "p1", "dst": "stranger", "kind": "knows"}])
+    words = "none for node 'stranger' of data set 'lost'"
+    assert words in cli.failure("predict runs/latest --output out.csv --data", lost)
 
 
-LINKS = [
-    "--model",
-    "none",
-    "--decoder",
-    "complex",
-    "--embedding",
-    "8",
-    "--epochs",
-    "5",
-    "--no-plot",
-    "--seed",
-    "2",
-]
-
-
-def write_edges(folder: Path, edges: list[Row]) -> Path:
+def write_edges(place: str, edges: list[Row]) -> Path:
+    folder = Path(place)
     folder.mkdir()
-    lines = [f"{edge['src']},{edge['dst']},{edge['kind']}" for edge in edges]
+    lines = [",".join(edge.values()) for edge in edges]
     (folder / "edges.csv").write_text("\n".join(["src,dst,kind", *lines]))
     return folder
 
@@ -408,22 +344,9 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     nodes, edges = people()
     words = {f"p{i}": f"p{i}" if named else str(i) for i in range(40)}
     edges = [{**edge, "src": words[edge["src"]], "dst": words[edge["dst"]]} for edge in edges]
-    place = write(
-        tmp_path / "people", [{**node, "name": words[node["name"]]} for node in nodes], edges
-    )
-    parts = tmp_path / "parts"
-    cli(
-        "partition",
-        place,
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--method",
-        "hash",
-        "--output",
-        parts,
-    )
+    place = write("people", [{**node, "name": words[node["name"]]} for node in nodes], edges)
+    parts = Path("parts")
+    cli("partition", place, "--for processes --parts 2 --method hash --output parts")
     data = read_folder(place)
     names = read_names(parts)
     assert names is not None
@@ -445,34 +368,15 @@ def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli
     nodes, edges = people()
     other = {"knows": "hates", "hates": "knows"}
     swapped = [{**edge, "kind": other[edge["kind"]]} for edge in edges]
-    own = write(tmp_path / "own", nodes, edges)
-    cut = write(tmp_path / "cut", nodes, swapped)
-    options = [
-        "--model",
-        "rgcn",
-        "--storage",
-        "partitions",
-        "--partitions",
-        tmp_path / "parts",
-        "--slots",
-        "2",
-    ]
+    own = write("own", nodes, edges)
+    cut = write("cut", nodes, swapped)
+    run = ["train own --output run --model rgcn --storage partitions --partitions parts --slots 2"]
+    run.append(OPTIONS)
     for data in (cut, own):
-        cli(
-            "partition",
-            data,
-            "--parts",
-            "2",
-            "--direction",
-            "both",
-            "--output",
-            tmp_path / "parts",
-            "--overwrite",
-        )
-        run = ["train", own, *OPTIONS, *options, "--output", tmp_path / "run"]
+        cli("partition", data, "--parts 2 --direction both --output parts --overwrite")
         if data is own:
             cli(*run)
-            cli("evaluate", tmp_path / "run")
+            cli("evaluate run")
         else:
             assert "its words of edge column 'kind' are" in cli.failure(*run)
 
@@ -563,13 +467,13 @@ def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli
     """The reverses of edges have kinds of their own, after all that the model knows."""
     nodes, edges = people()
     some = [edge for edge in edges if edge["kind"] == edges[0]["kind"]]
-    own = write(tmp_path / "people", nodes, edges)
-    cli("train", own, *OPTIONS, "--model", "rgcn", "--output", tmp_path / "run")
+    own = write("people", nodes, edges)
+    cli("train", own, OPTIONS, "--model rgcn --output run")
     by_kind = sorted(edges, key=lambda edge: edge["kind"] != edges[0]["kind"])
     words = ["src,dst,kind", *(",".join(edge.values()) for edge in some)]
-    other = write(tmp_path / "other", nodes, by_kind)
+    other = write("other", nodes, by_kind)
     (other / "edges.csv").write_text("\n".join(words))
     data = read_folder(other)
     names = Names.of(read_folder(own))
     assert names.align(data).category_names["kind"] == (*(names.categories["kind"] or ()),)
-    cli("evaluate", tmp_path / "run", "--data", other)
+    cli("evaluate run --data", other)

@@ -15,11 +15,12 @@ from test_typed_training import data as papers
 
 from nodeflow.datasets import Dataset
 from nodeflow.nn import ComplEx, GraphSAGE
-from nodeflow.training import Settings, Trainer
+from nodeflow.training import Settings, Trainer, open_trainer
 from nodeflow.training._choices import MODELS
-from nodeflow.training._folder import Run
 from nodeflow.training._network import TypedInputs
 from nodeflow.training._recipes import RECIPES, Sizes
+
+pytestmark = pytest.mark.usefixtures("here")
 
 KNOWLEDGE = RECIPES[0]
 SMALL: dict[str, Any] = {"task": "link", "epochs": 1, "embedding": 8}
@@ -170,15 +171,15 @@ def test_nodes_take_none() -> None:
 
 def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -> None:
     wheel().save(tmp_path / "data")
-    words = ["--task", "link", "--epochs", "2", "--embedding", "8", "--output", tmp_path / "run"]
-    shown = cli("train", tmp_path / "data", *words)
+    words = ["--task link --epochs 2 --embedding 8 --output", "run"]
+    shown = cli("train data", *words)
     assert f"settings that were left open: {KNOWLEDGE.name}" in shown
-    settings = Run.read(tmp_path / "run").settings
+    settings = open_trainer("run").settings
     assert settings.link.loss == "one-vs-all"
     assert settings.optimizer.name == "adagrad"
     assert settings.chosen.items() >= {**KNOWLEDGE.core, "n3": 0.035, "epochs": 2}.items()
-    assert "settings that were left open" not in cli("train", "--resume", tmp_path / "run")
-    assert "mrr" in cli("evaluate", tmp_path / "run")
+    assert "settings that were left open" not in cli("train --resume run")
+    assert "mrr" in cli("evaluate run")
     assert "settings that were left open" not in cli(
-        "train", tmp_path / "data", *words, "--model", "sage", "--overwrite"
+        "train data", *words, "--model sage --overwrite"
     )

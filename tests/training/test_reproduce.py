@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import statistics
 from pathlib import Path
 
 import pytest
-from _support.cli_tools import SMALL, Cli, status, train
+import torch
+from _support.cli_tools import SMALL, Cli
 from _support.training_tools import FAST, planted, stopped_at
 
 from nodeflow.training import Trainer
 
+pytestmark = pytest.mark.usefixtures("here")
 
-def change(run: Path, row: int, column: int, value: str) -> None:
-    with (run / "trace.csv").open(newline="") as file:
-        rows = list(csv.reader(file))
+
+TRACE = Path("run/trace.csv")
+
+
+@pytest.fixture
+def run(data: Path, here: None, cli: Cli) -> Path:
+    """A finished run in the present folder."""
+    cli.train(data, Path("run"), "--no-plot")
+    return Path("run")
+
+
+def change(row: int, column: int, value: str) -> None:
+    rows = [line.split(",") for line in TRACE.read_text().splitlines()]
     rows[row][column] = value
-    with (run / "trace.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+    TRACE.write_text("\n".join(map(",".join, rows)))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 LINKS = [
@@ -37,85 +52,63 @@ LINKS = [
 
 
 @pytest.mark.parametrize("options", [SMALL, LINKS], ids=["nodes", "links"])
-def test_a_run_is_the_same_again(options: list[str], data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("train", data, "--output", tmp_path / "run", "--no-plot", *options)
-    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
-    lines = cli("reproduce", tmp_path / "run").splitlines()
+def test_a_run_is_the_same_again(options: list[str], data: Path, cli: Cli) -> None:
+    cli("train", data, "--output run --no-plot", *options)
+    before = contents(Path("run"))
+    lines = cli("reproduce run").splitlines()
     assert lines[-1] == "the same, bit for bit: 2 steps and all scores"
-    assert {
-        path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()
-    } == before
+    assert contents(Path("run")) == before
 
 
-def test_the_first_difference_is_named(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
-    change(run, 2, 3, "0.125")
-    capsys.readouterr()
-    assert status(["reproduce", str(run)]) == 1
-    line = capsys.readouterr().out.splitlines()[-1]
-    assert line.startswith(
-        "the batches are the same, the losses not: first at epoch 2, batch 0 (loss "
-    )
-    change(run, 2, 2, "0" * 16)
-    assert status(["reproduce", str(run)]) == 1
-    assert "differs first at epoch 2, batch 0: another batch (hash " in capsys.readouterr().out
-    (run / "trace.csv").write_text("epoch,batch,hash,loss\n1,zero,aa,0.5\n")
-    assert status(["reproduce", str(run)]) == 2
-    assert "trace.csv is no trace of a run: invalid literal for int()" in capsys.readouterr().err
-    (run / "trace.csv").unlink()
-    assert status(["reproduce", str(run)]) == 2
-    assert "trace.csv: only a run" in capsys.readouterr().err
+@pytest.mark.usefixtures("run")
+def test_the_first_difference_is_named(cli: Cli) -> None:
+    change(2, 3, "0.125")
+    words = "the batches are the same, the losses not: first at epoch 2, batch 0 (loss "
+    assert cli.differs("reproduce run")[-1].startswith(words)
+    change(2, 2, "0" * 16)
+    words = "differs first at epoch 2, batch 0: another batch (hash "
+    assert cli.differs("reproduce run")[-1].startswith(words)
+    TRACE.write_text("epoch,batch,hash,loss\n1,zero,aa,0.5\n")
+    words = "trace.csv is no trace of a run: invalid literal for int()"
+    assert words in cli.failure("reproduce run")
+    TRACE.unlink()
+    assert "trace.csv: only a run" in cli.failure("reproduce run")
 
 
-def test_steps_that_do_not_come_are_no_agreement(data: Path, tmp_path: Path, cli: Cli) -> None:
-    run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
-    titles, *steps = (run / "trace.csv").read_text().splitlines(keepends=True)
-    for kept, line in (
-        ([], "of 0 steps of the earlier run, 0 came"),
-        ([*steps, "9,0,aa,1.0\n"], "of 3 steps"),
+@pytest.mark.usefixtures("run")
+def test_steps_that_do_not_come_are_no_agreement(cli: Cli) -> None:
+    text = TRACE.read_text()
+    for changed, line in (
+        (text.splitlines()[0], "of 0 steps of the earlier run, 0 came"),
+        (f"{text}9,0,aa,1.0\n", "of 3 steps"),
     ):
-        (run / "trace.csv").write_text("".join([titles, *kept]))
-        cli.capsys.readouterr()
-        assert status(["reproduce", str(run)]) == 1
-        assert cli.capsys.readouterr().out.splitlines()[-1].startswith(line)
+        TRACE.write_text(changed)
+        assert cli.differs("reproduce run")[-1].startswith(line)
 
 
 def test_runs_of_several_processes_and_seeds_are_refused(
-    data: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
-    text = (run / "run.toml").read_text()
-    (run / "run.toml").write_text("processes = 2\n" + text)
-    assert "had 2 processes, and batches are compared with those of the first" in cli.failure(
-        "reproduce", run
-    )
+    settings = run / "run.toml"
+    text = settings.read_text()
+    settings.write_text("processes = 2\n" + text)
+    words = "had 2 processes, and batches are compared with those of the first"
+    assert words in cli.failure("reproduce run")
     (run / "result.json").write_text("{}")
-    (run / "run.toml").write_text(text)
-    assert f"{run / 'result.json'} is damaged" in cli.failure("reproduce", run)
+    settings.write_text(text)
+    assert "run/result.json is damaged" in cli.failure("reproduce run")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert "--seeds is for one process" in cli.failure("train", data, "--seeds", "2")
+    assert "--seeds is for one process" in cli.failure("train debian --seeds 2")
 
 
-def test_other_scores_and_versions_are_said(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
+def test_other_scores_and_versions_are_said(run: Path, cli: Cli) -> None:
     facts = json.loads((run / "result.json").read_text())
     facts["versions"]["torch"] = "1.0"
     facts["scores"]["test"]["accuracy"] = 2.0
     (run / "result.json").write_text(json.dumps(facts))
-    capsys.readouterr()
-    assert status(["reproduce", str(run)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("torch: ") and line.endswith(" now, 1.0 then") for line in lines)
-    assert lines[-1].startswith("test accuracy is ")
-    assert lines[-1].endswith(", was 2.0")
+    lines = cli.differs("reproduce run")
+    assert f"torch: {torch.__version__} now, 1.0 then" in lines
+    assert re.fullmatch(r"test accuracy is .*, was 2\.0", lines[-1])
 
 
 def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one() -> None:
@@ -129,19 +122,18 @@ def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one() -> None:
     assert other.trace.steps == whole.trace.steps
 
 
-def test_seeds_are_summed_up(data: Path, tmp_path: Path, cli: Cli) -> None:
-    folder = tmp_path / "runs"
-    words = ["train", data, *SMALL, "--seeds", "3", "--seed", "5", "--no-plot", "--output", folder]
-    lines = cli(*words).splitlines()
-    results = [
-        json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (5, 6, 7)
-    ]
-    values = [result["scores"]["test"]["accuracy"] for result in results]
+def test_seeds_are_summed_up(data: Path, cli: Cli) -> None:
+    words = ["train", data, *SMALL, "--seeds 3 --seed 5 --no-plot --output runs"]
+    lines = cli(*words).splitlines()[-4:]
+    values = []
+    for seed in (5, 6, 7):
+        facts = json.loads(Path(f"runs/seed-{seed}/result.json").read_text())
+        values.append(facts["scores"]["test"]["accuracy"])
     mean = statistics.mean(values)
     deviation = statistics.stdev(values)
-    assert lines[-4].startswith("| run | test accuracy | ")
-    assert lines[-2].startswith(f"| two, sage | {mean:.4f} ± {deviation:.4f} | ")
-    assert lines[-1].startswith(rf"two, sage & ${mean:.4f} \pm {deviation:.4f}$ & ")
-    assert json.loads((folder / "seeds.json").read_text())["test"]["accuracy"]["n"] == 3
-    assert cli(*words).splitlines()[-4:] == lines[-4:]  # finished runs stay
-    assert "a run with another lr than" in cli.failure(*words, "--lr", "0.5", "--seeds", "4")
+    assert lines[0].startswith("| run | test accuracy | ")
+    assert lines[2].startswith(f"| two, sage | {mean:.4f} ± {deviation:.4f} | ")
+    assert lines[3].startswith(rf"two, sage & ${mean:.4f} \pm {deviation:.4f}$ & ")
+    assert json.loads(Path("runs/seeds.json").read_text())["test"]["accuracy"]["n"] == 3
+    assert cli(*words).splitlines()[-4:] == lines  # finished runs stay
+    assert "a run with another lr than" in cli.failure(*words, "--lr 0.5 --seeds 4")

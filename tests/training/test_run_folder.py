@@ -24,6 +24,8 @@ from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model,
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._folder import output_folder
 
+pytestmark = pytest.mark.usefixtures("here")
+
 # what is saved
 
 
@@ -145,8 +147,9 @@ def test_when_a_file_cannot_be_written_none_is(
     old.mkdir()
     (old / "log.csv").touch()
     for folder in (tmp_path / "new" / "deep", old):
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as raised:
             save(result, folder)
+        assert str(folder) in raised.value.filename
     assert [path.name for path in tmp_path.rglob("*")] == ["old", "log.csv"]
     assert (old / "log.csv").stat().st_size == 0
 
@@ -172,19 +175,6 @@ def test_a_save_that_is_cut_off_between_two_files_leaves_no_finished_run(
     }
 
 
-def test_a_full_disk_is_named(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("nodeflow.training._folder.write_log", full)
-    with pytest.raises(OSError, match="No space left") as raised:
-        save(result, tmp_path / "a")
-    assert raised.value.filename == str(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
-
-
 def test_a_folder_in_the_place_of_a_file_is_refused(result: Result, tmp_path: Path) -> None:
     (tmp_path / "result.json").mkdir()
     with pytest.raises(IsADirectoryError, match=r"result\.json: it is a folder"):
@@ -192,32 +182,29 @@ def test_a_folder_in_the_place_of_a_file_is_refused(result: Result, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
-def test_output_folder(tmp_path: Path) -> None:
-    (tmp_path / ".probe").write_text("a user's own")
-    with output_folder(tmp_path):
-        assert {path.name for path in tmp_path.iterdir()} == {".probe"}
-    with output_folder(tmp_path / "a" / "b"):
+def test_output_folder() -> None:
+    probe = Path(".probe")
+    probe.write_text("a user's own")
+    with output_folder(Path()):
+        assert [*Path().iterdir()] == [probe]
+    with output_folder(Path("a/b")):
         pass
-    assert (tmp_path / "a" / "b").is_dir()
-    with pytest.raises(KeyError), output_folder(tmp_path / "a" / "c" / "d"):
+    assert Path("a/b").is_dir()
+    with pytest.raises(KeyError), output_folder(Path("a/c/d")):
         raise KeyError
-    assert not (tmp_path / "a" / "c").exists()
-    block = output_folder(tmp_path / "x" / "y")
+    assert not Path("a/c").exists()
+    block = output_folder(Path("x/y"))
     block.__enter__()
-    (tmp_path / "x" / "kept").touch()
+    Path("x/kept").touch()
     assert not block.__exit__(KeyError, KeyError(), None)
-    assert [path.name for path in (tmp_path / "x").iterdir()] == ["kept"]
-    with (
-        pytest.raises(OSError, match=r"output folder .*\.probe: it is a file"),
-        output_folder(tmp_path / ".probe"),
-    ):
-        pass
-    with (
-        pytest.raises(OSError, match=r"output folder .*: Not a directory"),
-        output_folder(tmp_path / ".probe" / "z"),
-    ):
-        pass
-    assert (tmp_path / ".probe").read_text() == "a user's own"
+    assert [path.name for path in Path("x").iterdir()] == ["kept"]
+    for folder, why in ((probe, "it is a file"), (probe / "z", "Not a directory")):
+        with (
+            pytest.raises(OSError, match=rf"output folder \.probe.*: {why}"),
+            output_folder(folder),
+        ):
+            pass
+    assert probe.read_text() == "a user's own"
 
 
 def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
@@ -320,78 +307,62 @@ def test_no_bit_of_a_file_of_tensors_flips_in_silence(name: str, tmp_path: Path)
     read_tensors(path)
 
 
-def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, cli: Cli) -> None:
-    for name, options in {"one": [], "wide": ["--hidden", "9"], "seed": ["--seed", "5"]}.items():
-        cli.train(place / "two", tmp_path / name, "--no-plot", *options)
-    own = (tmp_path / "one" / "checkpoint.safetensors").read_bytes()
+CHECKPOINT = "checkpoint.safetensors"
+READ = ("evaluate one", "predict one --output o.csv")
+
+
+def test_the_checkpoint_of_another_run_is_refused(data: Path, cli: Cli) -> None:
+    for name, options in {"one": "--seed 0", "wide": "--hidden 9", "seed": "--seed 5"}.items():
+        cli.train(data, Path(name), "--no-plot", options)
+    own = Path("one", CHECKPOINT).read_bytes()
     for name, words in {"wide": "hidden = 9, got 8", "seed": "seed = 5, got 0"}.items():
-        for file in ("checkpoint.safetensors", "state.safetensors"):
-            (tmp_path / "one" / file).write_bytes((tmp_path / name / file).read_bytes())
-        for command in (
-            ["evaluate"],
-            ["predict", "--output", tmp_path / "o.csv"],
-            ["train", "--resume"],
+        for command, file in (
+            *((command, CHECKPOINT) for command in READ),
+            ("train --resume one", "state.safetensors"),
         ):
-            shown = cli.failure(*command, tmp_path / "one")
-            assert f"is of a run with {words}" in shown
-            assert (
-                str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
-            )
-    facts, tensors = read_tensors(tmp_path / "one" / "checkpoint.safetensors")
-    write_tensors(tmp_path / "one" / "checkpoint.safetensors", tensors, {**facts, "network": 3})
-    assert "checkpoint.safetensors does not say of which run it is" in cli.failure(
-        "evaluate", tmp_path / "one"
-    )
-    (tmp_path / "one" / "checkpoint.safetensors").write_bytes(own)
-    cli("evaluate", tmp_path / "one")
+            shutil.copy(Path(name, file), "one")
+            told = cli.failure(command)
+            assert f"one/{file}" in told
+            assert f"is of a run with {words}" in told
+    facts, tensors = read_tensors(Path("one", CHECKPOINT))
+    write_tensors(Path("one", CHECKPOINT), tensors, {**facts, "network": 3})
+    words = f"{CHECKPOINT} does not say of which run it is"
+    assert words in cli.failure("evaluate one")
+    Path("one", CHECKPOINT).write_bytes(own)
+    cli("evaluate one")
 
 
-def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(
-    place: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(data: Path, cli: Cli) -> None:
     """With the same settings and shapes; --data, which allows other data, does not allow another
     run.
     """
-    kinds = []
-    for turn in (0, 1):
-        folder = shutil.copytree(place / "two", tmp_path / f"two{turn}")
-        with np.load(place / "two" / "edges.npz") as file:
-            kind = np.arange(len(file["src"])) % 3
-            np.savez(folder / "edges.npz", kind=np.roll(kind, turn), **file)
-        kinds.append(folder)
-    runs = {"one": (kinds[0], "2"), "data": (kinds[1], "2"), "long": (kinds[0], "5")}
-    for name, (data, epochs) in runs.items():
-        options = ["--no-plot", "--model", "rgcn", "--epochs", epochs, "--batch-size", "60"]
-        cli.train(data, tmp_path / name, *options)
-    own = {
-        name: (tmp_path / "one" / name).read_bytes()
-        for name in ("checkpoint.safetensors", "state.safetensors")
-    }
-    for other, words in {
+    other = shutil.copytree(data, "other")
+    edges = dict(np.load(data / "edges.npz"))
+    kind = np.arange(len(edges["src"])) % 3
+    for folder, turn in ((data, 0), (other, 1)):
+        np.savez(Path(folder, "edges.npz"), kind=np.roll(kind, turn), **edges)
+    options = "--no-plot --model rgcn --batch-size 60 --epochs"
+    cli.train(data, Path("one"), options, "2")
+    cli.train(Path(other), Path("data"), options, "2")
+    cli.train(data, Path("long"), options, "5")
+    shutil.copytree("one", "copy")
+    for name, words in {
         "data": "is of another run than run.toml",
         "long": "are of two runs",
     }.items():
-        shutil.copy(tmp_path / other / "checkpoint.safetensors", tmp_path / "one")
-        for command in (
-            ["evaluate"],
-            ["evaluate", "--data", kinds[0]],
-            ["predict", "--output", tmp_path / "o.csv"],
-        ):
-            assert words in cli.failure(*command, tmp_path / "one")
-    shutil.copy(tmp_path / "data" / "state.safetensors", tmp_path / "one")
-    assert "is the state of another run than that of its folder" in cli.failure(
-        "train", "--resume", tmp_path / "one"
-    )
-    for name, contents in own.items():
-        (tmp_path / "one" / name).write_bytes(contents)
-    cli("evaluate", tmp_path / "one")
-    cli("train", "--resume", tmp_path / "one")
+        shutil.copy(Path(name, CHECKPOINT), "one")
+        for command in (*READ, f"evaluate one --data {data}"):
+            assert words in cli.failure(command)
+    shutil.copy("data/state.safetensors", "one")
+    words = "is the state of another run than that of its folder"
+    assert words in cli.failure("train --resume one")
+    shutil.copytree("copy", "one", dirs_exist_ok=True)
+    cli("evaluate one")
+    cli("train --resume one")
 
 
-def test_a_model_is_measured_on_the_data_that_it_was_trained_on(
-    data: Path, tmp_path: Path, cli: Cli
-) -> None:
-    cli.train(data, tmp_path / "run", "--no-plot")
+def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data: Path, cli: Cli) -> None:
+    cli.train(data, Path("run"), "--no-plot")
     np.save(data / "features.npy", np.load(data / "features.npy") + 1)
-    assert "was not trained on data set 'two' as" in cli.failure("evaluate", tmp_path / "run")
-    cli("evaluate", tmp_path / "run", "--data", data)
+    assert "was not trained on data set 'two' as" in cli.failure("evaluate run")
+    cli("evaluate run --data", data)

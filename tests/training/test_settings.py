@@ -4,7 +4,6 @@ reason.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,112 +29,12 @@ from nodeflow.training._choices import (
     NODES,
     ONE,
     ONE_TYPE,
-    OWN,
-    OWN_LOSS,
-    PARTS,
-    SEVERAL,
     WHOLE,
 )
 from nodeflow.training._commands import SIDES
 from nodeflow.training._fields import Group, name_of
 from nodeflow.training._folder import Run
 from nodeflow.training._settings import FIELDS, GROUPS, conditions_of, read_toml
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"model": "best"},
-            "model must be 'sage', .* 'typed' or 'none', got 'best'; a model of your own",
-        ),
-        ({"model": "nowhere:"}, "model must be"),
-        ({"sampler": "best"}, "sampler must be 'neighbor', .* or 'cv', got 'best'"),
-        ({"task": "best"}, "task must be 'auto', .*, got 'best'"),
-        ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
-        ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
-        ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
-        ({"fanouts": (-2, 4)}, r"fanouts\[0\] must be -1"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"hidden": 0}, "hidden must be at least 1, got 0"),
-        ({"epochs": 0}, "epochs must be at least 1, got 0"),
-        ({"workers": -1}, "workers must be at least 0, got -1"),
-        ({"accumulate": 0}, "accumulate must be at least 1, got 0"),
-        ({"dropout": 1.0}, "dropout must be at least 0.* and below 1, got 1.0"),
-        ({"dropout": -0.1}, "dropout must be"),
-        ({"dropout": math.nan}, "dropout must be"),
-        ({"lr": 0.0}, "lr must be finite and above 0, got 0.0"),
-        ({"lr": math.inf}, "lr must be finite and above 0, got inf"),
-        ({"weight_decay": -1.0}, "weight_decay must be finite and at least 0.*, got -1.0"),
-        ({"optimizer": "best"}, "optimizer must be 'adam', .*, got 'best'"),
-        ({"precision": "int8"}, "precision must be 'float32' or 'bf16', got 'int8'"),
-        (
-            {"sampler_options": {"replce": True}},
-            "'replce' .= True. is no option of sampler 'neighbor' here; .* replace, ",
-        ),
-        ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
-        (
-            {"sampler_options": {"weight": "w"}},
-            "'weight' .= 'w'. cannot be set here: the model says what",
-        ),
-        (
-            {"sampler": "labor", "sampler_options": {"include_dst": False}},
-            "'include_dst' .= False. cannot be set here",
-        ),
-        (
-            {"sampler": "saint", "validate": "sampled"},
-            "validate 'sampled' does not go with .* its batches",
-        ),
-        (
-            {"sampler": "shadow", "fanouts": (4, 3)},
-            "fanouts must be one number, repeated .*'shadow'; got .4, 3.",
-        ),
-        (
-            {"sampler": "cv", "fanouts": (4,)},
-            r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]",
-        ),
-        (
-            {"sampler": "cv", "model": "gat"},
-            "'cv' does not go with model 'gat': it needs .* a history, sage or gcn",
-        ),
-        (
-            {"sampler": "cv", "norm": "batch"},
-            "norm 'batch' does not go with sampler 'cv': models with .* have none",
-        ),
-        (
-            {"sampler": "cv", "residual": True},
-            "residual True does not go with sampler 'cv': models with .* have none",
-        ),
-        (
-            {"sampler": "cv", "storage": "file"},
-            "'file' does not go with sampler 'cv': .* features of all nodes",
-        ),
-        (
-            {"storage": "disk"},
-            "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'",
-        ),
-        ({"memory": "2"}, "memory must be a number and a unit"),
-        ({"memory": "0 GB"}, "memory must be at least 1"),
-        ({"memory": "two GB"}, "memory must be a number and a unit"),
-    ],
-    ids=str,
-)
-def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FAST.replace(**change)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"fanouts": 5}, {"hidden": 2.5}, {"seed": 1.5}, {"epochs": True}, {"dropout": "0.1"}, {"residual": 1},
-        {"metric": 3}, {"sampler_options": [1]}, {"lr": True}, {"memory": 2**30}, {"partitions": Path("parts")},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_settings_of_the_wrong_type(change: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=next(iter(change))):
-        FAST.replace(**change)
 
 
 def test_usual_fanouts_are_those_of_the_sampler() -> None:
@@ -315,101 +214,6 @@ def test_a_setting_is_read_or_refused(
     }
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; "
-                        r"leave it out$"),
-        ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
-        ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
-        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss "
-                                        "'softmax'"),
-        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has "
-                                                                    "link_loss 'margin'"),
-        ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and "
-                                                   "link_loss 'softmax'"),
-        ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task "
-                                                        "'link'"),
-        ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or "
-                                                        "'complex'"),
-        ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run "
-                            r"has storage 'memory'"),
-        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has "
-                             "storage 'memory'"),
-        ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of "
-                            "nodes"),
-        ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
-        ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean "
-                                        r"link.loss\?"),
-        ({"link": 3}, "there is no setting 'link'"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_reasons(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Settings(**values)
-
-
-@pytest.mark.parametrize(
-    ("values", "facts", "message"),
-    [
-        (
-            {"share": "owned"},
-            {"graph": WHOLE},
-            "share .* is read with a part of the graph .* whole",
-        ),
-        (
-            {"hidden": 9},
-            {"model": OWN, "types": ONE_TYPE},
-            "hidden .* several node types, and this run has model 'of your own' and one type",
-        ),
-        ({"dropout": 0.1}, {"model": OWN}, "dropout"),
-        ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
-        ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),
-        (
-            {"label_smoothing": 0.1},
-            {"loss": OWN_LOSS, "task": "classification"},
-            "label_smoothing .* of your own",
-        ),
-        (
-            {"class_weights": "balanced"},
-            {"loss": OWN_LOSS},
-            "'balanced' does not go with a loss of your own",
-        ),
-        (
-            {"embedding": 8},
-            {"features": FEATURES},
-            "embedding .* has inputs 'auto' and a data set with features",
-        ),
-        (
-            {"label_smoothing": 0.1},
-            {"task": "regression"},
-            "label_smoothing .* this run has task 'regression'",
-        ),
-        (
-            {"storage": "lookahead"},
-            {"graph": PARTS},
-            "'lookahead' does not go with a part .* plans differ",
-        ),
-        (
-            {"sampler": "cv", "model": "gcn"},
-            {"graph": PARTS},
-            "'cv' does not go with .*'gcn' and a part .* self-loops",
-        ),
-        (
-            {"sampler": "cv"},
-            {"processes": SEVERAL, "graph": WHOLE},
-            "sampler 'cv' does not go with several processes and the whole graph .*: each process "
-            "would",
-        ),
-    ],
-)
-def test_facts_of_the_data(values: dict[str, Any], facts: dict[str, str], message: str) -> None:
-    settings = Settings(**values)
-    with pytest.raises(ValueError, match=message):
-        settings.check(**facts)
-
-
 def test_changes_leave_out_what_they_leave_unread() -> None:
     links = Settings(task="link", decoder="complex", link_loss="margin", margin=9, lr=0.1)
     assert links.replace(link_loss="softmax") == Settings(task="link", decoder="complex", lr=0.1)
@@ -468,11 +272,11 @@ def test_choices_are_those_that_are_made() -> None:
 
 
 def test_the_command_has_the_choices_of_the_package() -> None:
-    parser = _cli._parser()
+    _, commands = _cli._parsers()
     options = {
         (command, action.dest): action.choices
-        for command, one in parser._subparsers._group_actions[0].choices.items()
-        for action in one._actions
+        for command, parser in commands.items()
+        for action in parser._actions
     }
     assert options["partition", "method"] == CUTS
     assert options["partition", "edges"] == EDGES

@@ -363,7 +363,7 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cl
     wrong = {
         "exists; give --overwrite to replace it": [*arguments, "2"],
         "parts must be at least 1, got 0": [*arguments, "0", "--overwrite"],
-        "parts must be at most the number of nodes, 300, got 301": [
+        "num_parts must be at most the number of nodes 300, got 301": [
             *arguments,
             "301",
             "--overwrite",
