@@ -4,9 +4,10 @@ address.
 
 from llvmlite import ir
 from numba import cfunc, types
+from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
-from nodeflow._kernels.instructions import code, intrinsic
+from nodeflow._kernels.instructions import code
 
 
 @intrinsic
