@@ -8,10 +8,13 @@ each time that it is called.
 # What is not good yet: a prefetch asks for the same kind of reuse ("little") everywhere, and an
 # address may be asked for twice where two rows share a line.
 
+from typing import Any
+
 from llvmlite import ir
-from numba import types
+from numba import extending, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+intrinsic: Any = extending.intrinsic  # what it makes takes other arguments than its definition
 
 LINE = 64  # bytes that the processor fetches at once
 _WIDE = ir.IntType(128)

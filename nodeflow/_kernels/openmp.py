@@ -4,10 +4,9 @@ address.
 
 from llvmlite import ir
 from numba import cfunc, types
-from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
-from nodeflow._kernels.instructions import code
+from nodeflow._kernels.instructions import code, intrinsic
 
 
 @intrinsic

@@ -4,11 +4,13 @@ call.
 Systems without ``pread`` copy them from a map of the file.
 """
 
+from typing import Any
+
 from numba import njit, types
 
 from nodeflow._kernels.rng import U64
 
-_pread = types.ExternalFunction(
+_pread: Any = types.ExternalFunction(
     "pread", types.intp(types.intc, types.intp, types.uintp, types.int64)
 )
 

@@ -20,9 +20,9 @@ from functools import partial
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
-from nodeflow._kernels.instructions import code
+from nodeflow._kernels.instructions import code, intrinsic
 
 LANES = 16
 HALF = 8

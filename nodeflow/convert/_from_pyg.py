@@ -63,7 +63,7 @@ def from_pyg(
     num_nodes = int(data.num_nodes)
     ndata = Frame(num_nodes)
     edata = Frame(len(src))
-    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
+    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), frozenset())
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
@@ -81,41 +81,28 @@ def _from_hetero(
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
+        counts = [_rows_of(value) for value in _columns_in(store).values()]
         if store.can_infer_num_nodes:
-            size = int(store.num_nodes)
-        else:
-            values = _columns_in(store).values()
-            counts = [len(value) for value in values if _rows_of(value) is not None]
-            if len({*counts}) != 1:
-                raise ValueError(
-                    f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
-                )
-            size = counts[0]
-        nodes[of_type] = _columns_of(data, store, node_columns, size) or size
+            counts = [int(store.num_nodes)]
+        sizes = {count for count in counts if count is not None}
+        if len(sizes) != 1:
+            raise ValueError(
+                f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
+            )
+        frame = Frame(sizes.pop())
+        _split_columns(store, [frame], [], (_in(store, node_columns), ()), frozenset(), data)
+        nodes[of_type] = frame or frame.num_rows
     for relation, store in data.edge_items():
         src, dst = _edge_index(store, f"data[{relation}]")
-        edges[relation] = src, dst, _columns_of(data, store, edge_columns, len(src))
+        frame = Frame(len(src))
+        _split_columns(store, [], [frame], ((), _in(store, edge_columns)), frozenset(), data)
+        edges[relation] = src, dst, frame
     return Graph.typed(nodes, edges)
 
 
-def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: int) -> Frame:
-    """Return the attributes of a type that have a row each, or those that are named."""
-    columns = _columns_in(store)
-    if names is None:
-        names = []
-        for name, column in columns.items():
-            is_row = data.__cat_dim__(name, store[name], store) == 0
-            if is_row and _rows_of(column) == num_rows:
-                names.append(name)
-    frame = Frame(num_rows)
-    for name in names:
-        if name in columns:
-            if _rows_of(columns[name]) != num_rows:
-                raise ValueError(
-                    f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}"
-                )
-            frame[name] = columns[name]
-    return frame
+def _in(store: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+    """Return those of the names that a type has; None stays."""
+    return None if names is None else [name for name in names if name in store]
 
 
 @checked
@@ -181,25 +168,25 @@ def from_pyg_batch(
         for frame in fdata[:1]:
             frame.update({name: take_rows(column, order) for name, column in frame.items()})
     # layers and flows are prefixes of one structure
-    n_id = _prefixes(_known(data, "n_id", num_nodes), sizes)
-    context = _prefixes(_known(data, "batch", num_nodes), sizes)
-    layers = [
-        Layer._trusted(size, n_id[i], ldata[i], context=context[i]) for i, size in enumerate(sizes)
-    ]
-    # ids and weights are converted when they are first asked for: few programs do
-    e_id = _prefixes(_known(data, "e_id", len(src), order), edges)
-    weights = _prefixes(_known(data, weight, len(src), order), edges)
+    n_id = _known(data, "n_id", num_nodes)
+    context = _known(data, "batch", num_nodes)
+    layers = []
+    for frame in ldata:
+        ids = _first(n_id, frame)
+        layers.append(Layer._trusted(frame.num_rows, ids, frame, context=_first(context, frame)))
+    e_id = _known(data, "e_id", len(src), order)
+    weights = _known(data, weight, len(src), order)
     flows = []
-    for i, count in enumerate(edges):
-        structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
+    for i, frame in enumerate(fdata):
+        structure = Structure(indptr[: sizes[i + 1] + 1], src[: frame.num_rows], sizes[i])
         flow = Flow._trusted(
             structure,
             layers[i],
             layers[i + 1],
             (i, i + 1),
-            parent_eid=_lazy(e_id[i]),
-            weight=_lazy(weights[i]),
-            data=fdata[i],
+            parent_eid=_lazy(_first(e_id, frame)),
+            weight=_lazy(_first(weights, frame)),
+            data=frame,
             prefix=True,
         )
         flows.append(flow)
@@ -209,11 +196,9 @@ def from_pyg_batch(
     return batch
 
 
-def _prefixes(column: Tensor | None, sizes: Sequence[int]) -> list[Tensor | None]:
-    """Return the first rows of a column for each size; None where there is none."""
-    if column is None:
-        return [None] * len(sizes)
-    return [column[:size] for size in sizes]
+def _first(column: Tensor | None, frame: Frame) -> Tensor | None:
+    """Return as many rows of a column as a frame has; None where there is no column."""
+    return None if column is None else column[: frame.num_rows]
 
 
 def _lazy(column: Tensor | None) -> Any:
@@ -330,12 +315,13 @@ def _split_columns(
     flows: Sequence[Frame],
     named: Sequence[Sequence[str] | None],
     parts: Set[str],
+    whole: Any = None,
 ) -> None:
     """Put attributes as columns into the first layer or flow that has as many rows; see
     ``from_pyg_batch``.
 
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit,
-    but ``parts``.
+    but ``parts``. ``whole`` is the ``HeteroData`` of which ``data`` has one type.
     """
     kinds = [("node_columns", named[0], layers), ("edge_columns", named[1], flows)]
     columns = _columns_in(data)
@@ -356,7 +342,7 @@ def _split_columns(
             frame[name] = columns[name]
             taken.add(name)
     for name in columns:
-        if name not in taken and data.__cat_dim__(name, data[name]) == 0:
+        if name not in taken and (whole or data).__cat_dim__(name, data[name], data) == 0:
             # where a layer and a flow have as many rows, the word tells
             for _, names, frames in reversed(kinds) if "edge" in name else kinds:
                 frame = _of_size(frames, _rows_of(columns[name]))

@@ -100,15 +100,15 @@ def assert_reproducible(
     """
     options = first_of_epoch(sampler, {} if times is None else {"times": times})
     call: Callable[..., NodeFlow] = partial(sampler, lasting(seeds), **options)
-    with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
-        change(0)
+    with ThreadPoolExecutor(1) as thread, _kept_random_state():
+        _seed_all(0)
         first = call(epoch=0)
         alike = "with the same seeds and epoch"
         same(f"a second call {alike}", first, call(epoch=0))
         for epoch in range(1, 4):
             call(epoch=epoch)
         same(f"a call after draws of other epochs {alike}", first, call(epoch=0))
-        change(1)
+        _seed_all(1)
         same(f"a call with another global random state {alike}", first, call(epoch=0))
         same(f"a call from another thread {alike}", first, thread.submit(call, epoch=0).result())
 
@@ -121,22 +121,21 @@ def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
         raise AssertionError(f"{what} gives another NodeFlow: {error}") from None
 
 
+def _seed_all(seed: int) -> None:
+    """Set the global random states of Python, numpy and torch."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
+    torch.default_generator.manual_seed(seed)
+
+
 @contextmanager
-def _global_random_state() -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the global random states of Python, numpy and torch; restore them
-    at the end.
-    """
-
-    def change(seed: int) -> None:
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
-        torch.default_generator.manual_seed(seed)
-
+def _kept_random_state() -> Iterator[None]:
+    """Restore the global random states of Python, numpy and torch at the end of the block."""
     python = random.getstate()
     arrays = np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         try:
-            yield change
+            yield
         finally:
             random.setstate(python)
             np.random.set_state(arrays)  # noqa: NPY002
@@ -167,11 +166,8 @@ def _same(x: object, y: object, name: str) -> None:
 def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     x = x.detach().cpu()
     y = y.detach().cpu()
-    _same(
-        (x.dtype, tuple(x.shape), x.layout),
-        (y.dtype, tuple(y.shape), y.layout),
-        f"type and shape of {name}",
-    )
+    kind, other = ((part.dtype, tuple(part.shape), part.layout) for part in (x, y))
+    _same(kind, other, f"type and shape of {name}")
     if x.layout == torch.sparse_csr:
         for part in ("crow_indices", "col_indices", "values"):
             _same_tensor(getattr(x, part)(), getattr(y, part)(), f"{name}.{part}()")
@@ -264,12 +260,11 @@ def assert_unbiased(
         "be compared with sums over the graph",
     )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
-    if len(as_array(seeds, "seeds")) == 0:
+    ids = torch.as_tensor(as_array(seeds, "seeds"))
+    if len(ids) == 0:
         raise ValueError("seeds must not be empty")
     if isinstance(sampler, SubgraphSampler):
-        sums = _at_nodes(
-            sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws
-        )
+        sums = _at_nodes(sampler, x, ids, nodes, batch_size, draws)
     elif nodes is not None or batch_size is not None:
         raise TypeError(
             f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none"
@@ -310,11 +305,10 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
     i, j = divmod(worst, len(exact))
     if tested[i, j] and excess[i, j] > 0:
         where = f"{sums.word} {int(sums.nodes[j])}"
-        of_draws = exact[j] + mean[i, j]
         raise AssertionError(
             f"weighted sums over flow {i} are biased at {where}: their mean over "
-            f"{int(counts[i, j])} draws is {of_draws:.6g}, the sum over all edges, weighted by "
-            f"sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
+            f"{int(counts[i, j])} draws is {exact[j] + mean[i, j]:.6g}, the sum over all edges, "
+            f"weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"
         )
@@ -369,16 +363,18 @@ def _at_nodes(
     draws: int,
 ) -> _Sums:
     if nodes is not None:
-        ids = as_ids(nodes, "nodes", len(x))
-        tested = torch.from_numpy(np.unique(ids))
+        tested = torch.from_numpy(as_ids(nodes, "nodes", len(x))).unique()
+    elif sampler.seed_kind == "node":
+        tested = seeds.unique()
     else:
-        tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
-    size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
+        tested = torch.arange(len(x))
+    if batch_size is not None:
+        as_count(batch_size, "batch_size", 1)
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         chosen = seeds
         if batch_size is not None:
-            chosen = seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+            chosen = seeds[Random(_ORDER + epoch).permutation(len(seeds))[:batch_size]]
         flows = sampler(chosen, **first_of_epoch(sampler, {"epoch": epoch})).flows
         last = len(flows) - 1  # all flows of a subgraph are one
         if flows[last].num_dst:
@@ -413,7 +409,7 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     if direction != "out":
         sums.index_add_(0, dst, counts * x[src])
     if direction != "in":
-        # a self-loop is one way
-        once = counts * (src != dst) if direction == "both" else counts
-        sums.index_add_(0, src, once * x[dst])
+        if direction == "both":  # a self-loop is one way
+            counts = counts * (src != dst)
+        sums.index_add_(0, src, counts * x[dst])
     return sums

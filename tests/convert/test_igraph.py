@@ -54,7 +54,7 @@ def test_names_of_vertices() -> None:
     names = NodeNames(made.vs["name"])
     assert [names.at(end) for end in graph.edges()] == [["ann", "cid"], ["bob", "ann"]]
     with pytest.raises(
-        TypeError, match=r"attribute 'name' must hold numbers, .* but node 0 has str 'ann'"
+        TypeError, match=r"attribute 'name' must hold numbers, .* such as .*'ann'.* as entry \[0\]"
     ):
         from_igraph(made, node_columns=["name"])
 
@@ -63,7 +63,9 @@ def test_igraph_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     made = igraph.Graph(2, [(0, 1)], vertex_attrs={"x": [1, None]})
     with pytest.raises(KeyError, match="no edge attribute 'w'; the graph has none"):
         from_igraph(made, edge_columns=["w"])
-    with pytest.raises(TypeError, match=r"attribute 'x' .* but node 1 has NoneType None"):
+    with pytest.raises(
+        TypeError, match=r"attribute 'x' must hold numbers, .* such as NoneType None as entry \[1\]"
+    ):
         from_igraph(made, node_columns=["x"])
     with pytest.raises(TypeError, match=r"graph must be an igraph.Graph, got list"):
         from_igraph([])

@@ -188,12 +188,12 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         (
             {"node_columns": ["s"]},
             TypeError,
-            r"attribute 's' must hold numbers, .* but .*str 'text'",
+            r"attribute 's' must hold numbers, .* such as .*'text'.* as entry \[0\]",
         ),
         (
             {"node_columns": ["ragged"]},
-            TypeError,
-            r"'ragged' .* of one length, but node 'q' has list \[1, 2\]",
+            ValueError,
+            r"'ragged' must have lists of one length, got rows of shape \[1\], \[2\]",
         ),
         (
             {"node_columns": ["big"]},
