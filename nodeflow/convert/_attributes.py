@@ -172,7 +172,8 @@ def _add_batch(
 
 
 def _add_nodes(result: networkx.MultiDiGraph, keys: Sequence[Any], attributes: _Lists) -> None:
-    result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))
+    rows = _by_row(attributes, len(keys))
+    result.add_nodes_from(zip(keys, rows, strict=True))
 
 
 def _add_edges(

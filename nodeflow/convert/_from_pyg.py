@@ -77,7 +77,7 @@ def _from_hetero(
     for argument, names, stores in kinds:
         for name in chosen(names or (), (), argument):
             if not any(name in store for store in stores):
-                raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
+                raise KeyError(f"{argument}: no type of data has the attribute {name!r}")
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
@@ -330,7 +330,7 @@ def _split_columns(
         for name in chosen(names or (), (), argument):
             if name not in columns:
                 raise KeyError(
-                    f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}"
+                    f"{argument}: data must have the attribute {name!r}, it has {', '.join(columns)}"
                 )
             frame = _of_size(frames, _rows_of(columns[name]))
             if frame is None:

@@ -363,7 +363,8 @@ def _at_nodes(
     draws: int,
 ) -> _Sums:
     if nodes is not None:
-        tested = torch.from_numpy(as_ids(nodes, "nodes", len(x))).unique()
+        ids = as_ids(nodes, "nodes", len(x))
+        tested = torch.from_numpy(np.unique(ids))
     elif sampler.seed_kind == "node":
         tested = seeds.unique()
     else:

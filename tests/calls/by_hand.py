@@ -4,10 +4,14 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_checks import OF_CHECKS
+from calls.of_converters import OF_CONVERTERS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
     **OF_TYPES,
+    **OF_CHECKS,
+    **OF_CONVERTERS,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
         ("Graph.from_edges([0.5], [1])", "TypeError", "src must be integers"),
