@@ -71,6 +71,7 @@ def from_networkx(
     pairs = list(graph.edges())
     attributes = [attributes for _, _, attributes in graph.edges(data=True)]
     of_nodes = [graph.nodes[node] for node in nodes]
+    # networkx lists edges in one order, with attributes or without
     built = _graph_of(
         [(number[u], number[v]) for u, v in pairs],
         len(nodes),
@@ -341,6 +342,7 @@ def _graph_of(
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
     edge = np.arange(len(src))
     if not directed:
+        # an edge and the one back stand side by side, and share a row of columns
         edge = np.repeat(edge, np.where(src == dst, 1, 2))
         # the second of two equal positions is the edge back
         turned = edge == np.append(-1, edge[:-1])[: len(edge)]

@@ -137,6 +137,7 @@ def to_node_table(
     {'name': ['ann', 'bob']}
     """
     graph.schema.check_one_type("to_node_table")
+    # on the CPU even where torch has another default device
     ids = torch.arange(graph.num_nodes, device="cpu")
     return {name: _named(ids, names, graph), **_columns(graph.ndata, columns, {name})}
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.arrays import of_objects
+from nodeflow._core.base.arrays import NUMBERS, of_objects
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_count, describe
 from nodeflow._core.base.dtypes import as_floats
@@ -81,6 +81,7 @@ def _from_hetero(
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
+        # where PyG cannot tell, columns that all have as many rows do
         counts = [_rows_of(value) for value in _columns_in(store).values()]
         if store.can_infer_num_nodes:
             counts = [int(store.num_nodes)]
@@ -148,17 +149,17 @@ def from_pyg_batch(
     >>> from_pyg_batch(to_pyg(FullSampler(graph, 2)([3])), parent=graph)
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
-    ends = _edge_index(data)
+    # one structure for all flows: a node has the same in-edges in each
+    src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
-    indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
+    indptr, src, order = by_destination(src, dst, num_nodes)
     if num_flows is None:
         sizes = _layer_sizes(data, num_nodes)
     else:
         sizes = _found_sizes(data, src, indptr, num_flows)
-    edges = [int(indptr[size]) for size in sizes[1:]]
-    _check_counts(data, sizes, edges, src)
     ldata = [Frame(size) for size in sizes]
-    fdata = [Frame(count) for count in edges]
+    fdata = [Frame(int(indptr[size])) for size in sizes[1:]]
+    _check_counts(data, [frame.num_rows for frame in fdata], src)
     parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
     # columns came in the order of the batch's edges, and flows keep edges by destination
@@ -167,13 +168,7 @@ def from_pyg_batch(
             raise ValueError("columns of some hops only need edges that are sorted by destination")
         for frame in fdata[:1]:
             frame.update({name: take_rows(column, order) for name, column in frame.items()})
-    # layers and flows are prefixes of one structure
-    n_id = _known(data, "n_id", num_nodes)
-    context = _known(data, "batch", num_nodes)
-    layers = []
-    for frame in ldata:
-        ids = _first(n_id, frame)
-        layers.append(Layer._trusted(frame.num_rows, ids, frame, context=_first(context, frame)))
+    layers = _layers_of(data, ldata)
     e_id = _known(data, "e_id", len(src), order)
     weights = _known(data, weight, len(src), order)
     flows = []
@@ -190,10 +185,26 @@ def from_pyg_batch(
             prefix=True,
         )
         flows.append(flow)
-    seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
-    batch = NodeFlow(layers, flows, parent=parent, **seeds)
+    batch = NodeFlow(
+        layers,
+        flows,
+        parent=parent,
+        seed_index=getattr(data, "seed_index", None),
+        seed_ids=getattr(data, "seed_ids", None),
+    )
     batch.seed_data.update(getattr(data, "seed_data", None))
     return batch
+
+
+def _layers_of(data: Any, frames: Sequence[Frame]) -> list[Layer]:
+    """Return the layers, each of which is the first part of the one before it."""
+    n_id = _known(data, "n_id", frames[0].num_rows)
+    context = _known(data, "batch", frames[0].num_rows)
+    layers = []
+    for frame in frames:
+        ids = _first(n_id, frame)
+        layers.append(Layer._trusted(frame.num_rows, ids, frame, context=_first(context, frame)))
+    return layers
 
 
 def _first(column: Tensor | None, frame: Frame) -> Tensor | None:
@@ -213,6 +224,7 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
             "pass num_flows= for a batch of NeighborLoader without pyg-lib, and a whole graph to "
             "from_pyg"
         )
+    # the library counts what each hop adds, seeds first; layers are whole, seeds last
     of_hops = [as_count(int(count), "num_sampled_nodes") for count in counts]
     sizes = list(accumulate(of_hops))
     if not sizes or sizes[-1] != num_nodes:
@@ -226,6 +238,7 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     """Recover the hops: a hop ends with the last node that earlier destinations reach."""
     sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
     for _ in range(as_count(num_flows, "num_flows")):
+        # without counts: the nodes that edges into the nodes so far come from
         reached = src[: int(indptr[sizes[-1]])]
         size = int(reached.max()) + 1 if len(reached) else 0
         sizes.append(max(sizes[-1], size))
@@ -237,17 +250,16 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     return sizes[::-1]
 
 
-def _check_counts(data: Any, sizes: Sequence[int], edges: Sequence[int], src: Tensor) -> None:
+def _check_counts(data: Any, edges: Sequence[int], src: Tensor) -> None:
     counts = getattr(data, "num_sampled_edges", None)
     if counts is not None and list(accumulate(int(count) for count in counts)) != list(edges)[::-1]:
         raise ValueError(
             f"num_sampled_edges {list(counts)} does not fit the edges: the destinations of the "
             f"hops, in the order of num_sampled_nodes, have {per_hop(edges)} edges"
         )
-    if (edges[0] if edges else 0) != len(src):
+    if others := len(src) - max(edges, default=0):
         raise ValueError(
-            "edges must end at nodes of the hops before the last, but "
-            f"{len(src) - (edges or [0])[0]} do not"
+            f"edges must end at nodes of the hops before the last, but {others} do not"
         )
 
 
@@ -294,19 +306,19 @@ def _columns_in(store: Any) -> dict[str, Any]:
                 array = np.asarray(value)
             except ValueError:  # rows of several lengths
                 continue
-            columns[name] = (
-                as_floats(of_objects(value, name)) if array.dtype == np.float64 else array
-            )
+            if array.dtype == np.float64:
+                array = as_floats(of_objects(value, name))
+            columns[name] = array
     return columns
 
 
 def _rows_of(value: object) -> int | None:
     """Return the number of rows of a tensor or an array of numbers; None for anything else."""
-    numbers = isinstance(value, Tensor) or (
-        isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
-    )
-    shape = getattr(value, "shape", ()) if numbers else ()
-    return shape[0] if shape else None
+    if not isinstance(value, Tensor | np.ndarray) or value.ndim == 0:
+        return None
+    if isinstance(value, np.ndarray) and value.dtype.kind not in NUMBERS:
+        return None
+    return len(value)
 
 
 def _split_columns(

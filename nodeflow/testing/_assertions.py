@@ -98,8 +98,9 @@ def assert_reproducible(
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
-    options = first_of_epoch(sampler, {} if times is None else {"times": times})
+    options = _options_of(sampler, times)
     call: Callable[..., NodeFlow] = partial(sampler, lasting(seeds), **options)
+    # each call differs from the first in one thing that must not matter
     with ThreadPoolExecutor(1) as thread, _kept_random_state():
         _seed_all(0)
         first = call(epoch=0)
@@ -111,6 +112,14 @@ def assert_reproducible(
         _seed_all(1)
         same(f"a call with another global random state {alike}", first, call(epoch=0))
         same(f"a call from another thread {alike}", first, thread.submit(call, epoch=0).result())
+
+
+def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
+    """Return the options of all calls: the times of the seeds, for samplers that take times."""
+    options: dict[str, Any] = {}
+    if times is not None:
+        options["times"] = times
+    return first_of_epoch(sampler, options)
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -173,7 +182,7 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
             _same_tensor(getattr(x, part)(), getattr(y, part)(), f"{name}.{part}()")
         return
     # bytes are compared, because 0 equals -0 and NaN does not equal itself
-    differs = (_bytes(x) != _bytes(y)).nonzero()
+    differs = (tensor_as_bytes(x) != tensor_as_bytes(y)).nonzero()
     if len(differs):
         first = int(differs[0, 0]) // x.element_size()
         row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
@@ -182,7 +191,8 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
         )
 
 
-def _bytes(x: Tensor) -> Tensor:
+def tensor_as_bytes(x: Tensor) -> Tensor:
+    """Return the bytes of a dense tensor, uint8 ``[numel * element size]``."""
     # torch refuses to view some empty tensors as another type
     if not x.numel():
         return torch.empty(0, dtype=torch.uint8)
@@ -295,19 +305,21 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
             f"none of the {len(exact)} nodes is in {sums.least} of the {draws} draws; take more "
             "draws, or nodes that are in more of them"
         )
+    # sums in place of all errors: thousands of draws need no memory
     mean = total / np.maximum(counts, 1)
     variance = np.maximum(squares / np.maximum(counts, 1) - mean**2, 0)
-    deviation = np.sqrt(variance / np.maximum(counts - 1, 1))
-    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum()))) * deviation
+    allowed = np.sqrt(variance / np.maximum(counts - 1, 1))
+    allowed *= NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
     # 1e-6 for estimator weights, which may be float32
     excess = np.abs(mean) - allowed - 1e-6 * (1 + np.abs(exact))
     worst = int(np.where(tested, excess, -np.inf).argmax())
     i, j = divmod(worst, len(exact))
     if tested[i, j] and excess[i, j] > 0:
-        where = f"{sums.word} {int(sums.nodes[j])}"
+        total = exact + mean
+        where = f"flow {i} are biased at {sums.word} {int(sums.nodes[j])}"
         raise AssertionError(
-            f"weighted sums over flow {i} are biased at {where}: their mean over "
-            f"{int(counts[i, j])} draws is {exact[j] + mean[i, j]:.6g}, the sum over all edges, "
+            f"weighted sums over {where}: their mean over "
+            f"{int(counts[i, j])} draws is {total[i, j]:.6g}, the sum over all edges, "
             f"weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"
@@ -332,7 +344,7 @@ class _Sums(NamedTuple):
 def _at_seeds(
     sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int
 ) -> _Sums:
-    options = first_of_epoch(sampler, {} if times is None else {"times": times})
+    options = _options_of(sampler, times)
     first: NodeFlow = sampler(seeds, **options)
     nodes = first.seeds
     if times is None:

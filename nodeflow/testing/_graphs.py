@@ -50,6 +50,7 @@ def graph_like(
     for relation, edges in graph.relations.items():
         frames.append((edges.data, dense(like.relations[relation].data), edge_kinds))
     for frame, columns, kinds in frames:
+        # relations have the same edges, so the kinds repeat for each
         index = np.resize(kinds, frame.num_rows)
         for name, column in columns.items():
             rows = _usual_rows(column) if shuffle else np.arange(len(column))

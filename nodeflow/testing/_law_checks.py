@@ -92,6 +92,7 @@ class Draws:
         start = len(self.weights)
         if size <= start:
             return
+        # a later check asks for more draws: earlier epochs are not drawn again
         self.weights = np.resize(self.weights, (size, *self.weights.shape[1:]))
         self.counts = np.resize(self.counts, self.weights.shape)
         for epoch in range(start, size):
@@ -102,11 +103,13 @@ class Draws:
         """Return the sums ``[..., groups]`` of ``values`` ``[..., candidates]`` over the candidates
         of each group.
         """
+        # a product with zeros and ones sums all groups at once, whatever their order
         return values @ np.eye(int(self.group.max()) + 1)[self.group]
 
     def _add(self, batch: NodeFlow, weights: Array, counts: Array) -> None:
         """Count the edges of the last flows of a batch."""
         for i, flow in enumerate(list(batch.flows)[-self.tested :]):
+            # a flow may hold other destinations than the seeds, in another order
             rows = rows_between(flow.dst_layer, self.back).numpy()
             # the last entry is for seeds that are not in the flow, whose row is -1
             seed_of = np.full(flow.num_dst + 1, -1)
@@ -191,19 +194,18 @@ def _limit(tests: float) -> float:
 def _means(draws: Draws, stage: int) -> float | None:
     """Test the means of groups of edges; returns the smallest bias that would be seen."""
     weights = draws.weights[:stage]
-    exact = draws.exact
     size = np.bincount(draws.group)
     # [draws, flows, groups], the mean over the edges that are alike
-    error = draws.by_group(weights - exact) / size
+    error = draws.by_group(weights - draws.exact) / size
     mean = error.mean(0)
     # few draws may all be alike by chance. So the variance is at least that of one draw with the
     # weights seen: weight * p is exact, which makes it exact * (weight - exact)
     typical = _ratio((weights**2).sum(0), np.abs(weights).sum(0), 0.0)
-    of_one = np.clip(np.abs(exact) * typical - exact**2, 0, None)
+    of_one = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
     variance = np.maximum(error.var(0) / stage, draws.by_group(of_one) / (size**2 * stage))
     deviation = np.sqrt(variance)
     seen = draws.by_group(draws.counts[:stage].sum(0))
-    wanted = draws.by_group(exact) / size
+    wanted = draws.by_group(draws.exact) / size
     allowed = _limit(mean.size) * deviation
     tested = seen >= _SEEN
     is_far = tested & (np.abs(mean) > allowed + 1e-5 * (1 + np.abs(wanted)))
@@ -221,8 +223,8 @@ def _means(draws: Draws, stage: int) -> float | None:
         _check_rare(draws, stage, seen, wanted)
     if not tested.any():
         return None
-    relative = allowed / np.maximum(np.abs(wanted), 1e-9)
-    return float(relative[tested].max())
+    allowed /= np.maximum(np.abs(wanted), 1e-9)
+    return float(allowed[tested].max())
 
 
 def _check_rare(draws: Draws, stage: int, seen: Array, wanted: Array) -> None:
@@ -275,6 +277,7 @@ def _pairs_of(draws: Draws, stage: int) -> dict[tuple[int, int], list[tuple[Arra
         expected = np.ones(stage)
         if is_uniform:
             expected = uniform_pairs(len(alive), drawn[:, alive].sum(1), replace)
+        # the same edges in every copy, and few: pairs grow with the square of the degree
         compared = alive[np.argsort(draws.group[alive])][:_PAIRED]
         for i, j in combinations(compared, 2):
             groups = int(draws.group[i]), int(draws.group[j])
@@ -350,6 +353,7 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
+    # a few calls tell how many edges one draws, so how many calls are needed
     drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
     calls = max(edges / max(drawn, 1), _HUB_CALLS)
     calls = int(min(calls, _HUB_EDGES / max(drawn, 1), 600))

@@ -157,8 +157,7 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
             failed.append((case, error))
     draws = sum(case.draws for case in cases) - before
     if not failed and not biases:
-        note = reasons[0] if reasons else "no graph to run it on"
-        return Outcome(check.name, "skipped", note=note)
+        return Outcome(check.name, "skipped", note=reasons[0])
     if not check.makes_graph and not missing:
         examples = budget if failed else check.examples
         failed += _smaller(check, cases[0], failed, examples, budget or examples)

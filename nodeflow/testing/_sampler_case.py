@@ -130,6 +130,7 @@ class SamplerCase:
             return self
         nodes = torch.tensor(self.sampler.possible_seeds)
         degrees = _degrees(self.sampler)[nodes]
+        # the smallest degrees with a choice show most, and cost few draws
         few = []
         for size in _DEGREES if len(nodes) else ():
             nearest = int((degrees - size).abs().argmin())
@@ -188,6 +189,7 @@ class SamplerCase:
         b = 1
         leaves = range(3, 3 + degree)
         twice = leaves[: int(self.multi_edges)]
+        # node 2 gets no edges; nodes a and b share sources, so that layers are no trees
         src = [*leaves, *twice, *leaves[1:], b, leaves[1], leaves[2]]
         dst = [*[a] * (degree + len(twice)), *[b] * (degree - 1), b, leaves[0], leaves[0]]
         size = 3 + degree
@@ -220,7 +222,9 @@ class SamplerCase:
         kinds = np.arange(ends.shape[1]) if edge_kinds is None else edge_kinds
         # the filter is a column, so that it goes where the edges go
         mask = mask_of(self.sampler)
-        extra = {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
+        extra = {}
+        if mask is not None:
+            extra[FILTER] = torch.from_numpy(np.array(mask))
         return graph_like(self.graph, ends, node_kinds, kinds, extra=extra, shuffle=True)
 
     @cached_property
@@ -279,6 +283,7 @@ def again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
             )
         value = sampler.__dict__[name]
         values[name] = again(value, graph) if isinstance(value, SamplerBase) else value
+    # the call is repeated: a copy would keep what was read from the old graph
     kind: Any = type(sampler)
     signature = inspect.signature(kind.__init__)
     # arguments by position are passed so, all others by name
@@ -337,6 +342,7 @@ def given_case(
         moments = list(time_of.values())
     elif subject.takes_times:
         stamps = _stamps(subject)
+        # the last of the first third, of the second, and of all: some see few edges
         moments = [stamps[(len(stamps) - 1) * third // 3] for third in (1, 2, 3)]
     distinct = list(dict.fromkeys(ids))
     return SamplerCase(subject, distinct, moments, make, law=law or _law_of(subject))
@@ -361,9 +367,12 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
 def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
     direction = direction_of(sampler)
-    if direction == "both":
-        return sampler.graph.in_degrees() + sampler.graph.out_degrees()
-    return sampler.graph.out_degrees() if direction == "out" else sampler.graph.in_degrees()
+    degrees = torch.zeros(sampler.graph.num_nodes, dtype=torch.int64)
+    if direction != "out":
+        degrees += sampler.graph.in_degrees()
+    if direction != "in":
+        degrees += sampler.graph.out_degrees()
+    return degrees
 
 
 def _law_of(sampler: SamplerBase) -> str | None:
@@ -372,8 +381,11 @@ def _law_of(sampler: SamplerBase) -> str | None:
         return "independent"
     if not isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)):
         return None
-    is_plain = getattr(sampler, "prob", None) is None and len(sampler.kinds.names) < 2
-    return "uniform" if is_plain and getattr(sampler, "strategy", "uniform") == "uniform" else None
+    if getattr(sampler, "prob", None) is not None or len(sampler.kinds.names) > 1:
+        return None
+    if getattr(sampler, "strategy", "uniform") != "uniform":  # others draw the latest edges
+        return None
+    return "uniform"
 
 
 def _stamps(sampler: SamplerBase) -> list[float]:

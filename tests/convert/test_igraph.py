@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-import torch
 from _support.conversions import assert_same_graph, ends, filled, types
 from hypothesis import given
 
@@ -59,9 +58,3 @@ def test_igraph_may_be_missing(graph: Graph, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "igraph", None)
     with pytest.raises(ImportError, match=r"pip install igraph$"):
         to_igraph(graph)
-
-
-def test_floats_above_2_to_the_24_keep_their_digits() -> None:
-    made = igraph.Graph(2, [(0, 1)], directed=True, edge_attrs={"at": [1_000_000.4], "w": [0.1]})
-    graph = from_igraph(made, edge_columns=["at", "w"])
-    assert (graph.edata["at"].tolist(), graph.edata["w"].dtype) == ([1_000_000.4], torch.float32)

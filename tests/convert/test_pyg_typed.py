@@ -239,20 +239,6 @@ def test_models_compute_on_a_batch_what_the_flows_of_its_relations_give(
         torch.testing.assert_close(rows[of_type][: len(own)], h[own], rtol=1e-11, atol=1e-11)
 
 
-def test_a_model_made_by_to_hetero() -> None:
-    data = to_pyg(batch_of("all neighbours"))
-    whole = to_pyg(GRAPH)
-    types = ["author", "venue", "paper"], list(GRAPH.schema.relations)
-    model = pyg_nn.to_hetero(pyg_nn.GraphSAGE((-1, -1), 8, 2, 4), types).double()
-    expected = model(whole.x_dict, whole.edge_index_dict)
-    rows = model(data.x_dict, data.edge_index_dict)
-    for name in types[0]:
-        ids = data[name].n_id[: data[name].batch_size]
-        torch.testing.assert_close(
-            rows[name][: len(ids)], expected[name][ids], rtol=1e-11, atol=1e-11
-        )
-
-
 def test_nodes_that_drew_anew_have_the_mean_of_their_estimates() -> None:
     batch = batch_of("anew")
     data = to_pyg(batch)

@@ -50,6 +50,7 @@ class Rows(MutableMapping[str, Tensor]):
         return take_rows(self._frame[name], self._ids)
 
     def __setitem__(self, name: str, values: Any) -> None:
+        # a frame of these rows checks their number and type before anything is written
         column = Frame(len(self._ids), {name: values})[name]
         self._frame.update(written(self._frame, {name: column}, self._ids, self._where))
 

@@ -74,6 +74,7 @@ class NodeFlow(BaseGraph):
             return ALL
         what = "edge" if edges else "node"
         starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
+        # ids go on through all layers, or blocks: each begins where the one before ends
         first = starts[part]
         return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
 
@@ -323,7 +324,8 @@ class NodeFlow(BaseGraph):
                 )
         for i in blocks:
             functions = [role[i] if isinstance(role, list) else role for role in roles]
-            self.block_compute(i, *functions, inplace=inplace)
+            message, reduce, update = functions
+            self.block_compute(i, message, reduce, update, inplace=inplace)
 
     def __repr__(self) -> str:
         return f"dgl.{self.batch!r}"
