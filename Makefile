@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-python test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions bench docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions bench docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,7 +13,7 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests with every index of compiled loops checked (20 minutes)"
-	@echo "make test-python  run the tests of loops that are compiled without compiling them (an hour)"
+	@echo "make  run the tests of loops that are compiled without compiling them (an hour)"
 	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
 	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
 	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
@@ -47,11 +47,6 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		--cases all --ignore tests/docs tests
-
-# loops run as Python with NUMBA_DISABLE_JIT, see _kernels/in_python.py
-test-python: $(VENV)/.dev
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cases all \
-		tests/kernels tests/ops tests/core/edges tests/sampling
 
 # but for one test: an interrupt within the tracer leaves its lock taken
 coverage: $(VENV)/.dev

@@ -8,35 +8,13 @@ each time that it is called.
 # What is not good yet: a prefetch asks for the same kind of reuse ("little") everywhere, and an
 # address may be asked for twice where two rows share a line.
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
 
-from nodeflow._kernels import in_python
-
-
-def intrinsic(define=None, *, python=None, **options) -> Any:
-    """Decorate the definition of an instruction; where nothing is compiled, its form in Python
-    takes its place.
-
-    That is ``python``, or the function of ``in_python`` with the same name, if there is one.
-    """
-    if define is None:
-        return lambda function: intrinsic(function, python=python, **options)
-    python = python or getattr(in_python, define.__name__, None)
-    if in_python.ACTIVE and python is not None:
-        return python
-    return extending.intrinsic(**options)(define) if options else extending.intrinsic(define)
-
-
-def c_function(name, signature) -> Any:
-    """A function of the C library, for a signature of numba's types."""
-    return getattr(in_python, name) if in_python.ACTIVE else types.ExternalFunction(name, signature)
-
+intrinsic: Any = extending.intrinsic  # what it makes takes other arguments than its definition
 
 LINE = 64  # bytes that the processor fetches at once
 _WIDE = ir.IntType(128)

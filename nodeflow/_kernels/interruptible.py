@@ -9,13 +9,10 @@ handler.
 from __future__ import annotations
 
 import sys
-from types import FunctionType
 from typing import Any
 
-import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from nodeflow._kernels import in_python
 from nodeflow._kernels.loop_files import tolerate
 
 _call = CPUDispatcher.__call__
@@ -43,7 +40,6 @@ def make_interruptible(prefix: str) -> None:
     """Make every compiled loop a ``Loop`` in the loaded modules whose names begin with ``prefix``.
 
     Its files may fail (``loop_files.py``). That one loop calls another does not change: they do so
-    compiled. Where nothing is compiled, numbers of 64 bits overflow without a warning, as they do
     compiled.
     """
     # also those that a file of loops has imported itself
@@ -53,9 +49,3 @@ def make_interruptible(prefix: str) -> None:
                 if type(value) is CPUDispatcher:
                     value.__class__ = Loop
                     tolerate(value)
-                elif (
-                    in_python.ACTIVE
-                    and isinstance(value, FunctionType)
-                    and value.__module__ == name
-                ):
-                    setattr(module, value.__name__, np.errstate(all="ignore")(value))

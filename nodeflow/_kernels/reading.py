@@ -4,16 +4,15 @@ call.
 Systems without ``pread`` copy them from a map of the file.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from numba import njit, types
 
-from nodeflow._kernels.instructions import c_function
 from nodeflow._kernels.rng import U64
 
-_pread: Any = c_function("pread", types.intp(types.intc, types.intp, types.uintp, types.int64))
+_pread: Any = types.ExternalFunction(
+    "pread", types.intp(types.intc, types.intp, types.uintp, types.int64)
+)
 
 
 @njit(nogil=True, cache=True)

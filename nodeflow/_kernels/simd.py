@@ -11,9 +11,8 @@ are documented in the LLVM Language Reference ("Vector Type", ``llvm.masked.load
 ``llvm.fmuladd``), how numba takes them in "Extending Numba: Low-level extension API".
 """
 
-# What is not good yet: ``in_python`` repeats every function, and only a test says that both
-# agree; 16 lanes are written for AVX-512 and are the same elsewhere; a masked load of bytes or
-# words is slow without AVX-512BW, which ``narrow`` has to know.
+# What is not good yet: 16 lanes are written for AVX-512 and are the same elsewhere; a masked load of
+# bytes or words is slow without AVX-512BW, which ``narrow`` has to know.
 
 import math
 from functools import partial
@@ -23,10 +22,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-from nodeflow._kernels import in_python
 from nodeflow._kernels.instructions import code, intrinsic
 
-LANES, HALF, WIDE = map(in_python.Written if in_python.ACTIVE else int, (16, 8, 64))
+LANES = 16
+HALF = 8
+WIDE = 64
 _WORD = ir.IntType(32)
 
 
@@ -247,25 +247,25 @@ def fence(typingctx):
 # ---- arithmetic
 
 
-def _splat(lanes, python):
+def _splat(lanes):
     def of(typingctx, number):
         return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
 
-    return intrinsic(of, python=python)
+    return intrinsic(of)
 
 
-def _pairwise(write, python):
-    return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)), python=python)
+def _pairwise(write):
+    return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)))
 
 
 # vectors of equal numbers
-splat = _splat(LANES, in_python.splat)
-splat_half = _splat(HALF, in_python.splat_half)
-splat_wide = _splat(WIDE, in_python.splat_wide)
-add = _pairwise(ir.IRBuilder.fadd, in_python.add)
-sub = _pairwise(ir.IRBuilder.fsub, in_python.sub)
-mul = _pairwise(ir.IRBuilder.fmul, in_python.mul)
-div = _pairwise(ir.IRBuilder.fdiv, in_python.div)
+splat = _splat(LANES)
+splat_half = _splat(HALF)
+splat_wide = _splat(WIDE)
+add = _pairwise(ir.IRBuilder.fadd)
+sub = _pairwise(ir.IRBuilder.fsub)
+mul = _pairwise(ir.IRBuilder.fmul)
+div = _pairwise(ir.IRBuilder.fdiv)
 
 
 @intrinsic

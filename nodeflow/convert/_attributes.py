@@ -56,8 +56,9 @@ def from_networkx(
             not that of the ids.
 
     Raises KeyError for an attribute that a node (or edge) does not have, TypeError for values that
-    are no numbers, ValueError for numbers that the type does not have, for integers beside decimals
-    that floats would round, and for ``keys_are_ids`` without keys that are 0..num_edges-1.
+    are no numbers, ValueError for lists of several lengths, for numbers that the type does not
+    have, for integers beside decimals that floats would round, and for ``keys_are_ids`` without
+    keys that are 0..num_edges-1.
 
     >>> import networkx
     >>> from_networkx(networkx.path_graph(["a", "b"]))
@@ -70,6 +71,7 @@ def from_networkx(
     pairs = list(graph.edges())
     attributes = [attributes for _, _, attributes in graph.edges(data=True)]
     of_nodes = [graph.nodes[node] for node in nodes]
+    # networkx lists edges in one order, with attributes or without
     built = _graph_of(
         [(number[u], number[v]) for u, v in pairs],
         len(nodes),
@@ -134,11 +136,12 @@ def _keys(graph: networkx.Graph) -> list[int]:
             f"{type(graph).__name__}; leave it out"
         )
     keys = [key for _, _, key in graph.edges(keys=True)]
-    if (wrong := next((key for key in keys if type(key) is not int), None)) is not None:
-        raise ValueError(
-            "keys_are_ids=True needs keys that are the numbers 0..num_edges-1, got "
-            f"{describe(wrong)}"
-        )
+    for key in keys:
+        if type(key) is not int:
+            raise ValueError(
+                "keys_are_ids=True needs keys that are the numbers 0..num_edges-1, got "
+                f"{describe(key)}"
+            )
     return keys
 
 
@@ -180,9 +183,8 @@ def _add_edges(
     dst: Sequence[Any],
     attributes: _Lists,
 ) -> None:
-    keys = range(len(src))
-    rows = _by_row(attributes, len(src))
-    result.add_edges_from(zip(src, dst, keys, rows, strict=True))
+    count = len(src)
+    result.add_edges_from(zip(src, dst, range(count), _by_row(attributes, count), strict=True))
 
 
 def _lists(frames: Sequence[Frame], names: Names, where: str, what: str) -> list[_Lists]:
@@ -215,8 +217,7 @@ def _of_networkx(
                 )
         return [of_key[name] for of_key in attributes]
 
-    every = dict.fromkeys(chain.from_iterable(attributes))
-    return _as_columns(names, what, values_of, keys, every)
+    return _as_columns(names, what, values_of, dict.fromkeys(chain.from_iterable(attributes)))
 
 
 def from_igraph(
@@ -288,57 +289,31 @@ def _of_igraph(sequence: Any, names: Attributes, what: str) -> Columns:
             raise KeyError(f"no {what} attribute {name!r}; the graph has {known}")
         return cast("list[Any]", sequence[name])
 
-    return _as_columns(names, what, values_of, range(len(sequence)), every)
+    return _as_columns(names, what, values_of, every)
 
 
 def _as_columns(
     names: Attributes,
     what: str,
     values_of: Callable[[str], Sequence[Any]],
-    keys: Iterable[Any],
     every: Iterable[str],
 ) -> Columns:
-    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in
-    errors.
-    """
+    """Return attributes of all nodes or all edges (``what``) as columns."""
     types: Mapping[str, torch.dtype | None] = {}
     if isinstance(names, Mapping):
         types = names
     else:
         types = dict.fromkeys(chosen(names, every, f"{what}_columns"))
-    return {name: _column(name, values_of(name), keys, what, types[name]) for name in types}
-
-
-def _column(
-    name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None
-) -> Tensor:
-    title = f"the {what} attribute {name!r}"
-    try:
+    columns = {}
+    for name, dtype in types.items():
+        title = f"the {what} attribute {name!r}"
+        values = values_of(name)
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
-            rows = [as_column(value, title).cpu() for value in values]
-            return as_type(_stacked(rows, title), dtype, title)
-        return column_of_numbers(values, title, dtype)
-    except (TypeError, ValueError, RuntimeError):
-        words = f"{title} must hold numbers, or lists of numbers of one length"
-        for key, value in zip(keys, values, strict=True):
-            if not _is_like(value, values[0]):
-                raise TypeError(f"{words}, but {what} {key!r} has {describe(value)}") from None
-        raise
-
-
-def _stacked(rows: Sequence[Tensor], title: str) -> Tensor:
-    if len({row.dtype for row in rows}) == 1:
-        return torch.stack(list(rows))
-    # numpy finds a type for all of them, and numbers that it would round are refused
-    return as_column(of_objects([row.numpy() for row in rows], title), title)
-
-
-def _is_like(value: Any, first: Any) -> bool:
-    """Whether a value consists of numbers, as many as the first value."""
-    array, other = (np.asarray(v, dtype=object) for v in (value, first))
-    return array.shape == other.shape and all(
-        isinstance(v, (bool, int, float, complex, np.generic)) for v in array.flat
-    )
+            # numpy finds a type for all rows, and numbers that it would round are refused
+            columns[name] = as_type(as_column(of_objects(values, title), title), dtype, title)
+        else:
+            columns[name] = column_of_numbers(values, title, dtype)
+    return columns
 
 
 def _lists_of(frame: Frame, names: Names, what: str) -> _Lists:
@@ -367,6 +342,7 @@ def _graph_of(
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
     edge = np.arange(len(src))
     if not directed:
+        # an edge and the one back stand side by side, and share a row of columns
         edge = np.repeat(edge, np.where(src == dst, 1, 2))
         # the second of two equal positions is the edge back
         turned = edge == np.append(-1, edge[:-1])[: len(edge)]

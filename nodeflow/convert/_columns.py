@@ -64,6 +64,7 @@ def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> Columns:
         for name, column in frame.items():
             if name in columns and not _same(slice_rows(columns[name], 0, len(column)), column):
                 raise ValueError(f"column {name!r} of {words}")
+            # later frames are no larger: they have the first rows of this one
             columns.setdefault(name, column)
     return columns
 
@@ -122,14 +123,15 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
     """Return ``indptr``, the sources by destination, and the order that sorts edges; None where
     they are sorted.
     """
+    order = None
     # samplers write edges by destination: sorting is for those of others
-    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
-    counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
-    return (
-        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
-        src if order is None else src[order],
-        order,
-    )
+    if bool((dst[1:] < dst[:-1]).any()):
+        order = torch.argsort(dst, stable=True)
+        src = src[order]
+    indptr = dst.new_zeros(num_dst + 1)
+    if len(dst):  # bincount gives none a count of another type
+        indptr[1:] = torch.bincount(dst, minlength=num_dst).cumsum(0)
+    return indptr, src, order
 
 
 def check_one_type(graph: Graph | None, converter: str) -> None:

@@ -54,6 +54,7 @@ def from_dgl(graph: dgl.DGLGraph) -> Graph:
         r: (*graph.edges(etype=r, order="eid"), dict(graph.edges[r].data))
         for r in graph.canonical_etypes
     }
+    # the names that DGL gives to the types of a graph without types
     if {*nodes, *edges} == {"_N", ("_N", "_E", "_N")}:
         nodes = {"node": nodes["_N"]}
         edges = {("node", "edge", "node"): edges["_N", "_E", "_N"]}
@@ -131,11 +132,8 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
             for side in sides
         )
         ids = columns.pop(_ID, None)
-        ids = (
-            None
-            if ids is None
-            else torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
-        )
+        if ids is not None:
+            ids = torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
         layers.append(Layer(size, ids, Frame(size, columns)))
     flows = [_flow(block, layers[i], layers[i + 1], i) for i, block in enumerate(blocks)]
     return NodeFlow(layers, flows, parent=parent)
@@ -190,13 +188,13 @@ def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
     src, dst = (end.to(torch.int64) for end in block.edges(order="eid"))
     indptr, indices, order = by_destination(src, dst, dst_layer.num_nodes)
     structure = Structure(indptr, indices, src_layer.num_nodes)
-    columns = {
-        n: column if order is None else take_rows(column, order)
-        for n, column in dict(block.edata).items()
-    }
-    ids = columns.pop(_ID, None)
+    columns = dict(block.edata)
+    if order is not None:
+        columns = {name: take_rows(column, order) for name, column in columns.items()}
+    eid = columns.pop(_ID, None)
+    if eid is not None:
+        eid = eid.to(torch.int64)
     weight = columns.pop(_WEIGHT, None)
-    eid = None if ids is None else ids.to(torch.int64)
     data = Frame(structure.num_edges, columns)
     return Flow(
         structure,

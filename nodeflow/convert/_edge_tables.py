@@ -114,12 +114,10 @@ def to_edge_table(
     {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}
     """
     graph.schema.check_one_type("to_edge_table")
-    ends = {
-        name: _named(end, names, graph) for name, end in zip((src, dst), graph.edges(), strict=True)
-    }
-    if len(ends) < 2:
+    if src == dst:
         raise ValueError(f"src and dst must be two names, got {src!r} twice")
-    return ends | _columns(graph.edata, columns, set(ends))
+    sources, destinations = (_named(end, names, graph) for end in graph.edges())
+    return {src: sources, dst: destinations, **_columns(graph.edata, columns, {src, dst})}
 
 
 @checked
@@ -139,6 +137,7 @@ def to_node_table(
     {'name': ['ann', 'bob']}
     """
     graph.schema.check_one_type("to_node_table")
+    # on the CPU even where torch has another default device
     ids = torch.arange(graph.num_nodes, device="cpu")
     return {name: _named(ids, names, graph), **_columns(graph.ndata, columns, {name})}
 
@@ -148,16 +147,13 @@ class _Table:
 
     def __init__(self, table: Any, argument: str) -> None:
         self.argument = argument
-        if (
-            not isinstance(table, Mapping)
-            and not hasattr(table, "columns")
-            and hasattr(table, "__arrow_c_stream__")
-        ):
+        if hasattr(table, "__arrow_c_stream__") and not hasattr(table, "columns"):
             table = library("pyarrow", "pyarrow, which reads an Arrow stream,").table(table)
         self.table = table
-        columns = getattr(table, "column_names", None)  # Arrow, whose ``columns`` are no names
-        if columns is None:
-            columns = list(table) if isinstance(table, Mapping) else getattr(table, "columns", None)
+        if isinstance(table, Mapping):
+            columns: Any = table
+        else:  # of Arrow ``columns`` are no names
+            columns = getattr(table, "column_names", getattr(table, "columns", None))
         if columns is None or not hasattr(table, "__getitem__"):
             raise TypeError(
                 f"{argument} must be a table (pandas, polars, Arrow, or a dict of columns), got "
@@ -197,7 +193,7 @@ class _Table:
         if hasattr(column, "to_numpy"):
             return array_of(column, self._title(name), ValueError)
         if isinstance(column, Tensor):
-            column = column.detach().cpu().numpy()
+            column = as_array(column.detach(), name)
         return plain_array(np.asanyarray(column), self._title(name))
 
     def _rows(self, name: str) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.arrays import of_objects
+from nodeflow._core.base.arrays import NUMBERS, of_objects
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_count, describe
 from nodeflow._core.base.dtypes import as_floats
@@ -63,7 +63,7 @@ def from_pyg(
     num_nodes = int(data.num_nodes)
     ndata = Frame(num_nodes)
     edata = Frame(len(src))
-    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
+    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), frozenset())
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
@@ -77,45 +77,33 @@ def _from_hetero(
     for argument, names, stores in kinds:
         for name in chosen(names or (), (), argument):
             if not any(name in store for store in stores):
-                raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
+                raise KeyError(f"{argument}: no type of data has the attribute {name!r}")
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
+        # where PyG cannot tell, columns that all have as many rows do
+        counts = [_rows_of(value) for value in _columns_in(store).values()]
         if store.can_infer_num_nodes:
-            size = int(store.num_nodes)
-        else:
-            values = _columns_in(store).values()
-            counts = [len(value) for value in values if _rows_of(value) is not None]
-            if len({*counts}) != 1:
-                raise ValueError(
-                    f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
-                )
-            size = counts[0]
-        nodes[of_type] = _columns_of(data, store, node_columns, size) or size
+            counts = [int(store.num_nodes)]
+        sizes = {count for count in counts if count is not None}
+        if len(sizes) != 1:
+            raise ValueError(
+                f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
+            )
+        frame = Frame(sizes.pop())
+        _split_columns(store, [frame], [], (_in(store, node_columns), ()), frozenset(), data)
+        nodes[of_type] = frame or frame.num_rows
     for relation, store in data.edge_items():
         src, dst = _edge_index(store, f"data[{relation}]")
-        edges[relation] = src, dst, _columns_of(data, store, edge_columns, len(src))
+        frame = Frame(len(src))
+        _split_columns(store, [], [frame], ((), _in(store, edge_columns)), frozenset(), data)
+        edges[relation] = src, dst, frame
     return Graph.typed(nodes, edges)
 
 
-def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: int) -> Frame:
-    """Return the attributes of a type that have a row each, or those that are named."""
-    columns = _columns_in(store)
-    if names is None:
-        names = []
-        for name, column in columns.items():
-            is_row = data.__cat_dim__(name, store[name], store) == 0
-            if is_row and _rows_of(column) == num_rows:
-                names.append(name)
-    frame = Frame(num_rows)
-    for name in names:
-        if name in columns:
-            if _rows_of(columns[name]) != num_rows:
-                raise ValueError(
-                    f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}"
-                )
-            frame[name] = columns[name]
-    return frame
+def _in(store: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+    """Return those of the names that a type has; None stays."""
+    return None if names is None else [name for name in names if name in store]
 
 
 @checked
@@ -161,17 +149,17 @@ def from_pyg_batch(
     >>> from_pyg_batch(to_pyg(FullSampler(graph, 2)([3])), parent=graph)
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
-    ends = _edge_index(data)
+    # one structure for all flows: a node has the same in-edges in each
+    src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
-    indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
+    indptr, src, order = by_destination(src, dst, num_nodes)
     if num_flows is None:
         sizes = _layer_sizes(data, num_nodes)
     else:
         sizes = _found_sizes(data, src, indptr, num_flows)
-    edges = [int(indptr[size]) for size in sizes[1:]]
-    _check_counts(data, sizes, edges, src)
     ldata = [Frame(size) for size in sizes]
-    fdata = [Frame(count) for count in edges]
+    fdata = [Frame(int(indptr[size])) for size in sizes[1:]]
+    _check_counts(data, [frame.num_rows for frame in fdata], src)
     parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
     # columns came in the order of the batch's edges, and flows keep edges by destination
@@ -180,40 +168,48 @@ def from_pyg_batch(
             raise ValueError("columns of some hops only need edges that are sorted by destination")
         for frame in fdata[:1]:
             frame.update({name: take_rows(column, order) for name, column in frame.items()})
-    # layers and flows are prefixes of one structure
-    n_id = _prefixes(_known(data, "n_id", num_nodes), sizes)
-    context = _prefixes(_known(data, "batch", num_nodes), sizes)
-    layers = [
-        Layer._trusted(size, n_id[i], ldata[i], context=context[i]) for i, size in enumerate(sizes)
-    ]
-    # ids and weights are converted when they are first asked for: few programs do
-    e_id = _prefixes(_known(data, "e_id", len(src), order), edges)
-    weights = _prefixes(_known(data, weight, len(src), order), edges)
+    layers = _layers_of(data, ldata)
+    e_id = _known(data, "e_id", len(src), order)
+    weights = _known(data, weight, len(src), order)
     flows = []
-    for i, count in enumerate(edges):
-        structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
+    for i, frame in enumerate(fdata):
+        structure = Structure(indptr[: sizes[i + 1] + 1], src[: frame.num_rows], sizes[i])
         flow = Flow._trusted(
             structure,
             layers[i],
             layers[i + 1],
             (i, i + 1),
-            parent_eid=_lazy(e_id[i]),
-            weight=_lazy(weights[i]),
-            data=fdata[i],
+            parent_eid=_lazy(_first(e_id, frame)),
+            weight=_lazy(_first(weights, frame)),
+            data=frame,
             prefix=True,
         )
         flows.append(flow)
-    seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
-    batch = NodeFlow(layers, flows, parent=parent, **seeds)
+    batch = NodeFlow(
+        layers,
+        flows,
+        parent=parent,
+        seed_index=getattr(data, "seed_index", None),
+        seed_ids=getattr(data, "seed_ids", None),
+    )
     batch.seed_data.update(getattr(data, "seed_data", None))
     return batch
 
 
-def _prefixes(column: Tensor | None, sizes: Sequence[int]) -> list[Tensor | None]:
-    """Return the first rows of a column for each size; None where there is none."""
-    if column is None:
-        return [None] * len(sizes)
-    return [column[:size] for size in sizes]
+def _layers_of(data: Any, frames: Sequence[Frame]) -> list[Layer]:
+    """Return the layers, each of which is the first part of the one before it."""
+    n_id = _known(data, "n_id", frames[0].num_rows)
+    context = _known(data, "batch", frames[0].num_rows)
+    layers = []
+    for frame in frames:
+        ids = _first(n_id, frame)
+        layers.append(Layer._trusted(frame.num_rows, ids, frame, context=_first(context, frame)))
+    return layers
+
+
+def _first(column: Tensor | None, frame: Frame) -> Tensor | None:
+    """Return as many rows of a column as a frame has; None where there is no column."""
+    return None if column is None else column[: frame.num_rows]
 
 
 def _lazy(column: Tensor | None) -> Any:
@@ -228,6 +224,7 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
             "pass num_flows= for a batch of NeighborLoader without pyg-lib, and a whole graph to "
             "from_pyg"
         )
+    # the library counts what each hop adds, seeds first; layers are whole, seeds last
     of_hops = [as_count(int(count), "num_sampled_nodes") for count in counts]
     sizes = list(accumulate(of_hops))
     if not sizes or sizes[-1] != num_nodes:
@@ -241,6 +238,7 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     """Recover the hops: a hop ends with the last node that earlier destinations reach."""
     sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
     for _ in range(as_count(num_flows, "num_flows")):
+        # without counts: the nodes that edges into the nodes so far come from
         reached = src[: int(indptr[sizes[-1]])]
         size = int(reached.max()) + 1 if len(reached) else 0
         sizes.append(max(sizes[-1], size))
@@ -252,17 +250,16 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     return sizes[::-1]
 
 
-def _check_counts(data: Any, sizes: Sequence[int], edges: Sequence[int], src: Tensor) -> None:
+def _check_counts(data: Any, edges: Sequence[int], src: Tensor) -> None:
     counts = getattr(data, "num_sampled_edges", None)
     if counts is not None and list(accumulate(int(count) for count in counts)) != list(edges)[::-1]:
         raise ValueError(
             f"num_sampled_edges {list(counts)} does not fit the edges: the destinations of the "
             f"hops, in the order of num_sampled_nodes, have {per_hop(edges)} edges"
         )
-    if (edges[0] if edges else 0) != len(src):
+    if others := len(src) - max(edges, default=0):
         raise ValueError(
-            "edges must end at nodes of the hops before the last, but "
-            f"{len(src) - (edges or [0])[0]} do not"
+            f"edges must end at nodes of the hops before the last, but {others} do not"
         )
 
 
@@ -309,19 +306,19 @@ def _columns_in(store: Any) -> dict[str, Any]:
                 array = np.asarray(value)
             except ValueError:  # rows of several lengths
                 continue
-            columns[name] = (
-                as_floats(of_objects(value, name)) if array.dtype == np.float64 else array
-            )
+            if array.dtype == np.float64:
+                array = as_floats(of_objects(value, name))
+            columns[name] = array
     return columns
 
 
 def _rows_of(value: object) -> int | None:
     """Return the number of rows of a tensor or an array of numbers; None for anything else."""
-    numbers = isinstance(value, Tensor) or (
-        isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
-    )
-    shape = getattr(value, "shape", ()) if numbers else ()
-    return shape[0] if shape else None
+    if not isinstance(value, Tensor | np.ndarray) or value.ndim == 0:
+        return None
+    if isinstance(value, np.ndarray) and value.dtype.kind not in NUMBERS:
+        return None
+    return len(value)
 
 
 def _split_columns(
@@ -330,12 +327,13 @@ def _split_columns(
     flows: Sequence[Frame],
     named: Sequence[Sequence[str] | None],
     parts: Set[str],
+    whole: Any = None,
 ) -> None:
     """Put attributes as columns into the first layer or flow that has as many rows; see
     ``from_pyg_batch``.
 
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit,
-    but ``parts``.
+    but ``parts``. ``whole`` is the ``HeteroData`` of which ``data`` has one type.
     """
     kinds = [("node_columns", named[0], layers), ("edge_columns", named[1], flows)]
     columns = _columns_in(data)
@@ -344,7 +342,7 @@ def _split_columns(
         for name in chosen(names or (), (), argument):
             if name not in columns:
                 raise KeyError(
-                    f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}"
+                    f"{argument}: data must have the attribute {name!r}, it has {', '.join(columns)}"
                 )
             frame = _of_size(frames, _rows_of(columns[name]))
             if frame is None:
@@ -356,7 +354,7 @@ def _split_columns(
             frame[name] = columns[name]
             taken.add(name)
     for name in columns:
-        if name not in taken and data.__cat_dim__(name, data[name]) == 0:
+        if name not in taken and (whole or data).__cat_dim__(name, data[name], data) == 0:
             # where a layer and a flow have as many rows, the word tells
             for _, names, frames in reversed(kinds) if "edge" in name else kinds:
                 frame = _of_size(frames, _rows_of(columns[name]))

@@ -131,18 +131,20 @@ def from_tables(
             encodings, "encodings", Mapping, "the encodings of names that from_tables returned"
         )
         _check_encoded(tables, encodings, "table")
-        if cut is not None:
-            raise ValueError(
-                "cut chooses the rows of means and values, which encodings have: leave one of the "
-                "two out"
-            )
-    columns = {table: (tables[table][name], _where(table, name)) for table, name in times.items()}
-    clock, last = as_clock(columns, cut)
+    if encodings is not None and cut is not None:
+        raise ValueError(
+            "cut chooses the rows of means and values, which encodings have: leave one of the two "
+            "out"
+        )
+    clock, last = as_clock(
+        {table: (tables[table][name], _where(table, name)) for table, name in times.items()}, cut
+    )
     if cut is not None and not times:
         raise ValueError(
             "cut needs times=, the columns that say when rows became known; without, no row is "
             "later"
         )
+    # links refer to tables in any order, so the keys of all come first
     index = {}
     for table, key in keys.items():
         index[table] = _primary_keys(tables[table][key], _where(table, key))
@@ -156,29 +158,51 @@ def from_tables(
             for name in frame.columns
             if name not in left_out
         }
-        if encodings is None:
-            fitted = np.ones(len(frame), bool)
-            if last is not None and table in clock:
-                fitted = ~(clock[table] > last)  # also rows without a time
-            ways[table] = {
-                name: column.encoding(fitted, categories) for name, column in encoded.items()
-            }
-        else:
-            ways[table] = dict(encodings[table])
-            _check_encoded(encoded, ways[table], f"column of table {table!r}")
+        fitted = np.ones(len(frame), bool)
+        if last is not None and table in clock:
+            fitted = ~(clock[table] > last)  # also rows without a time
+        ways[table] = _ways_of(encoded, table, fitted, categories, encodings)
+        # rows are made of the encoding alone, so that a later state becomes the same rows
         names[table], x = _rows_of(encoded, ways[table], len(frame))
         nodes[table] = {"x": from_numpy(x)}
         if table in clock:
             nodes[table]["time"] = from_numpy(clock[table])
         if table in keys:
             nodes[table][PRIMARY_KEY] = column_of_keys(index[table])
+    edges = _edges_of(tables, links, index, dangling)
+    return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, ways)
+
+
+def _ways_of(
+    columns: Mapping[str, _Encoded],
+    table: str,
+    fitted: Array,
+    categories: int,
+    given: Mapping[str, Mapping[str, Any]] | None,
+) -> dict[str, Any]:
+    """Return the encodings of the columns of a table: those of its ``fitted`` rows, or given
+    ones.
+    """
+    if given is None:
+        return {name: column.encoding(fitted, categories) for name, column in columns.items()}
+    _check_encoded(columns, given[table], f"column of table {table!r}")
+    return dict(given[table])
+
+
+def _edges_of(
+    tables: Mapping[str, Any],
+    links: Mapping[str, Mapping[str, str]],
+    index: Mapping[str, Array],
+    dangling: str,
+) -> dict[Any, tuple[Ints, Ints]]:
+    """Return the rows that each foreign key joins, by relation."""
     edges = {}
     for table, of_table in links.items():
         for key, other in of_table.items():
             where = _where(table, key)
             ends = _ends(tables[table][key], index[other], where, other, dangling)
             edges[table, key, other] = ends
-    return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, ways)
+    return edges
 
 
 def _rows_of(
@@ -343,6 +367,7 @@ class _Encoded:
                 f"{self.where} was encoded by text=, a function that encodings do not hold: give "
                 "it again"
             )
+        # a function of texts may be slow: each distinct one is passed once
         codes, strings = self.values.factorize()
         rows = np.asarray(self.text(list(strings)), np.float32)
         if rows.ndim != 2 or len(rows) != len(strings):

@@ -104,13 +104,9 @@ def from_torch_sparse(
     """
     layouts = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
     if not isinstance(matrix, Tensor) or matrix.layout not in layouts:
-        kind = (
-            f"a tensor of layout {matrix.layout}"
-            if isinstance(matrix, Tensor)
-            else describe(matrix)
-        )
         raise TypeError(
-            f"matrix must be a sparse COO, CSR or CSC tensor, got {kind}; x.to_sparse() makes one"
+            "matrix must be a sparse COO, CSR or CSC tensor, got "
+            f"{describe(matrix)}; x.to_sparse() makes one"
         )
     coo = matrix.to_sparse_coo()
     if coo.sparse_dim() > 2 and matrix.layout != torch.sparse_coo:

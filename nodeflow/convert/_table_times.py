@@ -59,9 +59,12 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
     Missing ones are the smallest int64, or NaN.
     """
     known = {table: _known(column, where) for table, (column, where) in columns.items()}
-    of_cut = [] if cut is None else [_known(library("pandas", "pandas").Series([cut]), "cut")]
+    of_cut = []
+    if cut is not None:
+        series = library("pandas", "pandas").Series([cut])
+        of_cut.append(_known(series, "cut"))
     _check_numbers_beside_dates([*known.values(), *of_cut])
-    if cut is not None and not len(of_cut[0].rows):
+    if any(not len(times.rows) for times in of_cut):
         raise ValueError(f"cut must be a time, got {cut!r}; leave it out, and all rows count")
     # one type for all tables, since times of different tables are compared
     whole = all(times.seconds.dtype.kind == "i" for times in known.values())

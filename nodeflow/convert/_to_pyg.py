@@ -205,8 +205,10 @@ def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     schema = Schema.of_one_type(0, 0)
     if all(layer.has_schema for layer in batch.layers):
         schema = batch.front.schema
+    # a graph of one type with names of its own has types too
     typed = {*schema.nodes, *schema.relations} != PLAIN
     edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
+    # hops can be counted only where each is a prefix of the next, in every relation
     nested = all(part.nested for part in edges.values())
     nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
     if typed:
@@ -226,8 +228,8 @@ def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
 
 
 def _by_types(
-    batch: NodeFlow, nodes: Mapping[str, _Store], edges: Mapping[Relation, _Edges]
-) -> tuple[dict[Relation, _Edges], dict[str, Any]]:
+    batch: NodeFlow, nodes: Mapping[str, _Store], edges: Mapping[Relation, _MergedEdges]
+) -> tuple[dict[Relation, _MergedEdges], dict[str, Any]]:
     """Return edges by rows within types, and the attributes of seeds, which are given to the type
     of the seeds where these are nodes.
     """
@@ -242,6 +244,7 @@ def _by_types(
         rows = batch.front.of(name).rows
         place[rows] = torch.arange(len(rows), device=rows.device)
     placed = {r: _within_types(batch, r, part, place) for r, part in edges.items()}
+    # pairs of seeds, or seeds that are no nodes, belong to no single type
     index = batch.seed_index
     if index.ndim > 1 or batch.has_seed_ids:
         return placed, _seed_parts(batch, place[index], batch.seed_data)
@@ -266,7 +269,9 @@ def _among(ids: Tensor, wanted: range) -> Tensor:
     return ((ids >= wanted.start) & (ids < wanted.stop)).nonzero().flatten()
 
 
-def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor) -> _Edges:
+def _within_types(
+    batch: NodeFlow, relation: Relation, of: _MergedEdges, place: Tensor
+) -> _MergedEdges:
     """Return edges of a relation by rows and ids within their types; ``place`` is the row of every
     node of layer 0.
     """
@@ -282,7 +287,7 @@ def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
-class _Edges(NamedTuple):
+class _MergedEdges(NamedTuple):
     """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid``
     parent ids.
 
@@ -365,7 +370,7 @@ def _check_layers(batch: NodeFlow) -> None:
             )
 
 
-def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
+def _edges(batch: NodeFlow, relation: Relation | None) -> _MergedEdges:
     """Return the edges of a relation; None: of a graph without types."""
     flows = list(batch.flows)
     if relation is None:
@@ -381,13 +386,13 @@ def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
         )
     if not flows:
         empty = torch.zeros(0, dtype=torch.int64, device=batch.device)
-        return _Edges((empty, empty), [], None, None, {})
+        return _MergedEdges((empty, empty), [], None, None, {})
     if not all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
         return _union(batch, flows, frames)
     outer = flows[0]
     ids = outer.parent_eid if outer.has_parent else None
     sizes = [flow.num_edges for flow in flows]
-    return _Edges(outer.edges(), sizes, outer.weight, ids, _merged(frames, "flow"))
+    return _MergedEdges(outer.edges(), sizes, outer.weight, ids, _merged(frames, "flow"))
 
 
 def _edge_columns(flow: Flow, relation: Relation) -> Columns:
@@ -399,7 +404,7 @@ def _edge_columns(flow: Flow, relation: Relation) -> Columns:
     return columns_of_type(flow.data, columns, partial(take_rows, ids=rows), relation)
 
 
-def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Edges:
+def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _MergedEdges:
     """The edges of flows that draw neighbours independently."""
     ends = [flow.edges() for flow in flows]
     src = torch.cat([flow_src for flow_src, _ in ends])
@@ -429,7 +434,7 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Edges:
     columns = {}
     for name in names:
         columns[name] = torch.cat([frame[name] for frame in frames])[first]
-    return _Edges(
+    return _MergedEdges(
         (distinct[1], distinct[0]),
         [flow.num_edges for flow in flows],
         mean,

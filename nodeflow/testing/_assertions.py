@@ -98,19 +98,28 @@ def assert_reproducible(
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
-    options = first_of_epoch(sampler, {} if times is None else {"times": times})
+    options = _options_of(sampler, times)
     call: Callable[..., NodeFlow] = partial(sampler, lasting(seeds), **options)
-    with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
-        change(0)
+    # each call differs from the first in one thing that must not matter
+    with ThreadPoolExecutor(1) as thread, _kept_random_state():
+        _seed_all(0)
         first = call(epoch=0)
         alike = "with the same seeds and epoch"
         same(f"a second call {alike}", first, call(epoch=0))
         for epoch in range(1, 4):
             call(epoch=epoch)
         same(f"a call after draws of other epochs {alike}", first, call(epoch=0))
-        change(1)
+        _seed_all(1)
         same(f"a call with another global random state {alike}", first, call(epoch=0))
         same(f"a call from another thread {alike}", first, thread.submit(call, epoch=0).result())
+
+
+def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
+    """Return the options of all calls: the times of the seeds, for samplers that take times."""
+    options: dict[str, Any] = {}
+    if times is not None:
+        options["times"] = times
+    return first_of_epoch(sampler, options)
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -121,22 +130,21 @@ def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
         raise AssertionError(f"{what} gives another NodeFlow: {error}") from None
 
 
+def _seed_all(seed: int) -> None:
+    """Set the global random states of Python, numpy and torch."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
+    torch.default_generator.manual_seed(seed)
+
+
 @contextmanager
-def _global_random_state() -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the global random states of Python, numpy and torch; restore them
-    at the end.
-    """
-
-    def change(seed: int) -> None:
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
-        torch.default_generator.manual_seed(seed)
-
+def _kept_random_state() -> Iterator[None]:
+    """Restore the global random states of Python, numpy and torch at the end of the block."""
     python = random.getstate()
     arrays = np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         try:
-            yield change
+            yield
         finally:
             random.setstate(python)
             np.random.set_state(arrays)  # noqa: NPY002
@@ -167,17 +175,14 @@ def _same(x: object, y: object, name: str) -> None:
 def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     x = x.detach().cpu()
     y = y.detach().cpu()
-    _same(
-        (x.dtype, tuple(x.shape), x.layout),
-        (y.dtype, tuple(y.shape), y.layout),
-        f"type and shape of {name}",
-    )
+    kind, other = ((part.dtype, tuple(part.shape), part.layout) for part in (x, y))
+    _same(kind, other, f"type and shape of {name}")
     if x.layout == torch.sparse_csr:
         for part in ("crow_indices", "col_indices", "values"):
             _same_tensor(getattr(x, part)(), getattr(y, part)(), f"{name}.{part}()")
         return
     # bytes are compared, because 0 equals -0 and NaN does not equal itself
-    differs = (_bytes(x) != _bytes(y)).nonzero()
+    differs = (tensor_as_bytes(x) != tensor_as_bytes(y)).nonzero()
     if len(differs):
         first = int(differs[0, 0]) // x.element_size()
         row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
@@ -186,7 +191,8 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
         )
 
 
-def _bytes(x: Tensor) -> Tensor:
+def tensor_as_bytes(x: Tensor) -> Tensor:
+    """Return the bytes of a dense tensor, uint8 ``[numel * element size]``."""
     # torch refuses to view some empty tensors as another type
     if not x.numel():
         return torch.empty(0, dtype=torch.uint8)
@@ -264,12 +270,11 @@ def assert_unbiased(
         "be compared with sums over the graph",
     )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
-    if len(as_array(seeds, "seeds")) == 0:
+    ids = torch.as_tensor(as_array(seeds, "seeds"))
+    if len(ids) == 0:
         raise ValueError("seeds must not be empty")
     if isinstance(sampler, SubgraphSampler):
-        sums = _at_nodes(
-            sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws
-        )
+        sums = _at_nodes(sampler, x, ids, nodes, batch_size, draws)
     elif nodes is not None or batch_size is not None:
         raise TypeError(
             f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none"
@@ -300,21 +305,22 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
             f"none of the {len(exact)} nodes is in {sums.least} of the {draws} draws; take more "
             "draws, or nodes that are in more of them"
         )
+    # sums in place of all errors: thousands of draws need no memory
     mean = total / np.maximum(counts, 1)
     variance = np.maximum(squares / np.maximum(counts, 1) - mean**2, 0)
-    deviation = np.sqrt(variance / np.maximum(counts - 1, 1))
-    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum()))) * deviation
+    allowed = np.sqrt(variance / np.maximum(counts - 1, 1))
+    allowed *= NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
     # 1e-6 for estimator weights, which may be float32
     excess = np.abs(mean) - allowed - 1e-6 * (1 + np.abs(exact))
     worst = int(np.where(tested, excess, -np.inf).argmax())
     i, j = divmod(worst, len(exact))
     if tested[i, j] and excess[i, j] > 0:
-        where = f"{sums.word} {int(sums.nodes[j])}"
-        of_draws = exact[j] + mean[i, j]
+        total = exact + mean
+        where = f"flow {i} are biased at {sums.word} {int(sums.nodes[j])}"
         raise AssertionError(
-            f"weighted sums over flow {i} are biased at {where}: their mean over "
-            f"{int(counts[i, j])} draws is {of_draws:.6g}, the sum over all edges, weighted by "
-            f"sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
+            f"weighted sums over {where}: their mean over "
+            f"{int(counts[i, j])} draws is {total[i, j]:.6g}, the sum over all edges, "
+            f"weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"
         )
@@ -338,7 +344,7 @@ class _Sums(NamedTuple):
 def _at_seeds(
     sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int
 ) -> _Sums:
-    options = first_of_epoch(sampler, {} if times is None else {"times": times})
+    options = _options_of(sampler, times)
     first: NodeFlow = sampler(seeds, **options)
     nodes = first.seeds
     if times is None:
@@ -371,14 +377,17 @@ def _at_nodes(
     if nodes is not None:
         ids = as_ids(nodes, "nodes", len(x))
         tested = torch.from_numpy(np.unique(ids))
+    elif sampler.seed_kind == "node":
+        tested = seeds.unique()
     else:
-        tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
-    size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
+        tested = torch.arange(len(x))
+    if batch_size is not None:
+        as_count(batch_size, "batch_size", 1)
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         chosen = seeds
         if batch_size is not None:
-            chosen = seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+            chosen = seeds[Random(_ORDER + epoch).permutation(len(seeds))[:batch_size]]
         flows = sampler(chosen, **first_of_epoch(sampler, {"epoch": epoch})).flows
         last = len(flows) - 1  # all flows of a subgraph are one
         if flows[last].num_dst:
@@ -413,7 +422,7 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     if direction != "out":
         sums.index_add_(0, dst, counts * x[src])
     if direction != "in":
-        # a self-loop is one way
-        once = counts * (src != dst) if direction == "both" else counts
-        sums.index_add_(0, src, once * x[dst])
+        if direction == "both":  # a self-loop is one way
+            counts = counts * (src != dst)
+        sums.index_add_(0, src, counts * x[dst])
     return sums

@@ -50,6 +50,7 @@ def graph_like(
     for relation, edges in graph.relations.items():
         frames.append((edges.data, dense(like.relations[relation].data), edge_kinds))
     for frame, columns, kinds in frames:
+        # relations have the same edges, so the kinds repeat for each
         index = np.resize(kinds, frame.num_rows)
         for name, column in columns.items():
             rows = _usual_rows(column) if shuffle else np.arange(len(column))
@@ -85,27 +86,24 @@ def graph_code(graph: Graph) -> str:
         return f"graph = ...  # {graph}, as given"
     src, dst = graph.edges()
     frames = {"ndata": graph.ndata, "edata": graph.edata}
-    words = {name: _columns(frame) for name, frame in frames.items() if dense(frame)}
-    if not graph.schema.has_several:
-        columns = "".join(f", {name}={text}" for name, text in words.items())
-        ends = f"{src.tolist()}, {dst.tolist()}"
-        return f"graph = Graph.from_edges({ends}, num_nodes={graph.num_nodes}{columns})"
-    nodes = []
+    nodes = {}
     for name, part in graph.nodes.items():
-        size = _columns(part.data) if dense(part.data) else len(part)
-        nodes.append(f"{name!r}: {size}")
-    edges = []
+        nodes[name] = len(part)
+        frames[f"nodes[{name!r}].data"] = part.data
+    edges = {}
     for relation, edge_part in graph.relations.items():
         ids = slice(edge_part.ids.start, edge_part.ids.stop)
-        words_of = [
-            str((src[ids] - graph.nodes[relation[0]].ids.start).tolist()),
-            str((dst[ids] - graph.nodes[relation[2]].ids.start).tolist()),
-        ]
-        if dense(edge_part.data):
-            words_of.append(_columns(edge_part.data))
-        edges.append(f"{relation}: ({', '.join(words_of)})")
-    updates = "".join(f"; graph.{name}.update({text})" for name, text in words.items())
-    return f"graph = Graph.typed({{{', '.join(nodes)}}}, {{{', '.join(edges)}}}){updates}"
+        sources = graph.nodes[relation[0]].to_local(src[ids])
+        destinations = graph.nodes[relation[2]].to_local(dst[ids])
+        edges[relation] = sources.tolist(), destinations.tolist()
+        frames[f"relations[{relation}].data"] = edge_part.data
+    # where there is one type only, its columns are those of all nodes, and are written once
+    distinct = {id(frame): name for name, frame in reversed(frames.items())}
+    updates = ""
+    for name in reversed(distinct.values()):
+        if dense(frames[name]):
+            updates += f"; graph.{name}.update({_columns(frames[name])})"
+    return f"graph = Graph.typed({nodes}, {edges}){updates}"
 
 
 def _columns(frame: Mapping[str, Any]) -> str:

@@ -7,7 +7,9 @@ All are z-tests; the rate of false alarms is that of all tests of a call togethe
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any, cast
 
@@ -75,12 +77,11 @@ class Draws:
         # the rows of the copies of a seed are alike: an edge belongs to one of them
         groups = self.eid if case.groups is None else case.groups[self.eid]
         self.group = np.unique(groups, return_inverse=True)[1]
-        keys = self._keys(self.row, self.eid)
-        self.sorted = keys.argsort(kind="stable")
-        self.keys = keys[self.sorted]
+        self.keys = self._keys(self.row, self.eid)
+        self.order = self.keys.argsort(kind="stable")
         self.tested = sampler.num_flows if sampler.include_dst else 1
         self.weights = np.zeros((0, self.tested, len(self.eid)))
-        self.counts = np.zeros((0, self.tested, len(self.eid)), np.int64)
+        self.counts = self.weights.astype(np.int64)
 
     def _keys(self, rows: Ints, ids: Ints) -> Ints:
         """A number for every pair of a row and an edge."""
@@ -91,26 +92,24 @@ class Draws:
         start = len(self.weights)
         if size <= start:
             return
-        weights = np.zeros((size - start, *self.weights.shape[1:]))
-        counts = np.zeros(weights.shape, np.int64)
+        # a later check asks for more draws: earlier epochs are not drawn again
+        self.weights = np.resize(self.weights, (size, *self.weights.shape[1:]))
+        self.counts = np.resize(self.counts, self.weights.shape)
         for epoch in range(start, size):
             batch = self.case.call(epoch=epoch)
-            self._add(batch, weights[epoch - start], counts[epoch - start])
-        self.weights = np.concatenate([self.weights, weights])
-        self.counts = np.concatenate([self.counts, counts])
+            self._add(batch, self.weights[epoch], self.counts[epoch])
 
     def by_group(self, values: Array) -> Array:
         """Return the sums ``[..., groups]`` of ``values`` ``[..., candidates]`` over the candidates
         of each group.
         """
-        order = self.group.argsort(kind="stable")
-        groups = np.arange(int(self.group.max()) + 1)
-        begins = np.searchsorted(self.group[order], groups)
-        return np.add.reduceat(values[..., order], begins, axis=-1)
+        # a product with zeros and ones sums all groups at once, whatever their order
+        return values @ np.eye(int(self.group.max()) + 1)[self.group]
 
     def _add(self, batch: NodeFlow, weights: Array, counts: Array) -> None:
         """Count the edges of the last flows of a batch."""
         for i, flow in enumerate(list(batch.flows)[-self.tested :]):
+            # a flow may hold other destinations than the seeds, in another order
             rows = rows_between(flow.dst_layer, self.back).numpy()
             # the last entry is for seeds that are not in the flow, whose row is -1
             seed_of = np.full(flow.num_dst + 1, -1)
@@ -119,8 +118,9 @@ class Draws:
             is_of_seed = row >= 0
             row = row[is_of_seed]
             eid = flow.parent_eid.numpy()[is_of_seed]
-            nearest = np.searchsorted(self.keys, self._keys(row, eid))
-            place = np.append(self.sorted, 0)[nearest]
+            nearest = np.searchsorted(self.keys, self._keys(row, eid), sorter=self.order)
+            # the last place is that of keys beyond all
+            place = np.append(self.order, 0)[nearest]
             is_candidate = (self.row[place] == row) & (self.eid[place] == eid)
             if not is_candidate.all():
                 wrong = int(is_candidate.argmin())
@@ -150,9 +150,7 @@ def marginals(case: SamplerCase) -> float | None:
 
 def _in_stages(case: SamplerCase, test: Callable[[Draws, int], float | None]) -> float | None:
     """Test after every stage; what is far off needs no more than the first."""
-    if "draws" not in case.kept:
-        case.kept["draws"] = Draws(case)
-    draws: Draws = case.kept["draws"]
+    draws = case.drawn = case.drawn or Draws(case)
     bias = None
     for stage in case.stages:
         draws.extend(stage)
@@ -196,19 +194,18 @@ def _limit(tests: float) -> float:
 def _means(draws: Draws, stage: int) -> float | None:
     """Test the means of groups of edges; returns the smallest bias that would be seen."""
     weights = draws.weights[:stage]
-    exact = draws.exact
     size = np.bincount(draws.group)
     # [draws, flows, groups], the mean over the edges that are alike
-    error = draws.by_group(weights - exact) / size
+    error = draws.by_group(weights - draws.exact) / size
     mean = error.mean(0)
     # few draws may all be alike by chance. So the variance is at least that of one draw with the
     # weights seen: weight * p is exact, which makes it exact * (weight - exact)
     typical = _ratio((weights**2).sum(0), np.abs(weights).sum(0), 0.0)
-    of_one = np.clip(np.abs(exact) * typical - exact**2, 0, None)
+    of_one = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
     variance = np.maximum(error.var(0) / stage, draws.by_group(of_one) / (size**2 * stage))
     deviation = np.sqrt(variance)
     seen = draws.by_group(draws.counts[:stage].sum(0))
-    wanted = draws.by_group(exact) / size
+    wanted = draws.by_group(draws.exact) / size
     allowed = _limit(mean.size) * deviation
     tested = seen >= _SEEN
     is_far = tested & (np.abs(mean) > allowed + 1e-5 * (1 + np.abs(wanted)))
@@ -226,8 +223,8 @@ def _means(draws: Draws, stage: int) -> float | None:
         _check_rare(draws, stage, seen, wanted)
     if not tested.any():
         return None
-    relative = allowed / np.maximum(np.abs(wanted), 1e-9)
-    return float(relative[tested].max())
+    allowed /= np.maximum(np.abs(wanted), 1e-9)
+    return float(allowed[tested].max())
 
 
 def _check_rare(draws: Draws, stage: int, seen: Array, wanted: Array) -> None:
@@ -258,49 +255,35 @@ def pairs(case: SamplerCase) -> float | None:
     return _in_stages(case, _pair_rates)
 
 
-class _Pair:
-    """The products of the counts or weights of two edges, draw by draw, and their means by law.
+def _pairs_of(draws: Draws, stage: int) -> dict[tuple[int, int], list[tuple[Array, Array, float]]]:
+    """The pairs of edges in the last flow, by their groups: those that are alike are in one list.
 
-    Pairs of edges that are alike share an object. ``typical`` is the size of a product that is not
-    0.
+    Of each: the products of counts or weights of the two edges, draw by draw, their means by law,
+    and the size of a product that is not 0.
     """
-
-    def __init__(self) -> None:
-        self.products: list[Array] = []
-        self.expected: list[Array] = []
-        self.typical = 0.0
-
-    def add(self, products: Array, expected: Array, typical: float) -> None:
-        self.products.append(products)
-        self.expected.append(expected)
-        self.typical = max(self.typical, typical)
-
-
-def _pairs_of(draws: Draws, stage: int) -> dict[tuple[int, int], _Pair]:
-    """The pairs of edges in the last flow, by their groups."""
-    is_uniform = draws.case.law == "uniform"
+    drawn = draws.counts[:stage, -1].astype(float)
     replace = getattr(draws.case.sampler, "replace", False)
-    counts = draws.counts[:stage, -1]
-    weights = draws.weights[:stage, -1]
-    exact = draws.exact
-    # weights of edges where they are drawn, over their exact numbers: so the size of a product is
-    # known of pairs that were never drawn together too
-    sizes = _ratio((weights**2).sum(0), weights.sum(0) * exact, 0.0)
-    found: dict[tuple[int, int], _Pair] = {}
-    for row in range(int(draws.row.max()) + 1):
+    is_uniform = draws.case.law == "uniform"
+    sizes = np.ones(len(draws.exact))
+    if not is_uniform:
+        # weights over their exact numbers, where edges are drawn: so the size of a product is known
+        # of pairs that were never drawn together too
+        drawn = _ratio(draws.weights[:stage, -1], draws.exact, 0.0)
+        sizes = _ratio((drawn**2).sum(0), drawn.sum(0), 0.0)
+    pairs_of_groups = defaultdict(list)
+    for row in range(len(draws.nodes)):
         # edges that a seed does not see at its time count 0
-        alive = np.flatnonzero((draws.row == row) & ((exact != 0) | (not draws.case.times)))
-        rates = uniform_pairs(len(alive), counts[:, alive].sum(1), replace)
+        alive = np.flatnonzero((draws.row == row) & ((draws.exact != 0) | (not draws.case.times)))
+        expected = np.ones(stage)
+        if is_uniform:
+            expected = uniform_pairs(len(alive), drawn[:, alive].sum(1), replace)
+        # the same edges in every copy, and few: pairs grow with the square of the degree
         compared = alive[np.argsort(draws.group[alive])][:_PAIRED]
-        for place, j in enumerate(compared):
-            for i in compared[:place]:
-                pair = found.setdefault((int(draws.group[i]), int(draws.group[j])), _Pair())
-                if is_uniform:
-                    pair.add(counts[:, i] * counts[:, j], rates, 1.0)
-                else:
-                    products = weights[:, i] * weights[:, j] / (exact[i] * exact[j])
-                    pair.add(products, np.ones(stage), float(sizes[i] * sizes[j]))
-    return found
+        for i, j in combinations(compared, 2):
+            groups = int(draws.group[i]), int(draws.group[j])
+            pair = drawn[:, i] * drawn[:, j], expected, float(sizes[i] * sizes[j])
+            pairs_of_groups[groups].append(pair)
+    return pairs_of_groups
 
 
 def _pair_rates(draws: Draws, stage: int) -> float | None:
@@ -310,16 +293,17 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
         raise Skipped("no seed has two edges")
     limit = _limit(len(of_groups))
     bias = 0.0
-    for (a, b), pair in of_groups.items():
-        products = np.mean(pair.products, axis=0)
-        expected = np.mean(pair.expected, axis=0)
+    for (a, b), alike in of_groups.items():
+        products_of_copies, expected_of_copies, sizes = zip(*alike, strict=True)
+        products = np.mean(products_of_copies, axis=0)
+        expected = np.mean(expected_of_copies, axis=0)
         error = products - expected
         wanted = expected.mean()
-        copies = len(pair.products)
-        # a pair that is drawn more often has products as large as those seen
-        squares = float((np.array(pair.products) ** 2).sum())
-        typical = pair.typical
+        copies = len(alike)
+        typical = max(sizes)
         if products.any():
+            # a pair that is drawn more often has products as large as those seen
+            squares = np.square(products_of_copies).sum()
             typical = max(typical, squares / (products.sum() * copies))
         # one of the two is never drawn, or both too seldom
         if typical == 0 or wanted * copies * stage < _RARE * max(1.0, typical):
@@ -369,6 +353,7 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
+    # a few calls tell how many edges one draws, so how many calls are needed
     drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
     calls = max(edges / max(drawn, 1), _HUB_CALLS)
     calls = int(min(calls, _HUB_EDGES / max(drawn, 1), 600))

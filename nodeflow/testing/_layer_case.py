@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nodeflow._core.base.checks import describe
 from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
 from nodeflow.graph import Graph, Schema, with_frames
 from nodeflow.nn import TypedLinear
@@ -76,12 +77,10 @@ class LayerCase:
         """Copy the columns of the graph, of its types and relations to a batch, but for the
         rows.
         """
-        parts = [self.graph.ndata, *(part.data for part in self.graph.nodes.values())]
-        ndata = {name for frame in parts for name in dense(frame)} - {ROWS}
-        parts = [self.graph.edata, *(part.data for part in self.graph.relations.values())]
-        batch.copy_from_parent(
-            sorted(ndata), sorted({name for frame in parts for name in dense(frame)})
-        )
+        graph = self.graph
+        ndata = {*dense(graph.ndata)}.union(*(dense(p.data) for p in graph.nodes.values()))
+        edata = {*dense(graph.edata)}.union(*(dense(p.data) for p in graph.relations.values()))
+        batch.copy_from_parent(sorted(ndata - {ROWS}), sorted(edata))
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""
@@ -90,17 +89,19 @@ class LayerCase:
             warnings.simplefilter("ignore")  # a layer may say that it ignores weights
             out = (layer or self.layer)(flow, h)
         if not isinstance(out, Tensor) or out.ndim < 1 or out.shape[0] != flow.num_dst:
-            got = f"{type(out).__name__}" + (
-                f" of shape {tuple(out.shape)}" if isinstance(out, Tensor) else ""
-            )
             raise AssertionError(
-                f"the layer must return a row for each of {flow.num_dst} destinations, got {got}"
+                f"the layer must return a row for each of {flow.num_dst} destinations, got "
+                f"{describe(out)}"
             )
         return out
 
     def double(self) -> nn.Module:
         """Return the layer in float64."""
         return copy.deepcopy(self.layer).double()
+
+    def run_double(self, order: Tensor | None = None) -> Tensor:
+        """Return the rows of all nodes in float64; ``order`` as of ``flow``."""
+        return self.run(self.flow(order=order, kind=torch.float64), self.h.double(), self.double())
 
     def cut(self, src: Sequence[int], dst: Sequence[int], num_nodes: int) -> LayerCase:
         """Return the case on a small graph of other edges.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import Sampler
-from nodeflow.testing._assertions import assert_reproducible, same
+from nodeflow.testing._assertions import assert_reproducible, same, tensor_as_bytes
 from nodeflow.testing._graphs import dense
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import SamplerCase
@@ -28,8 +28,8 @@ def reproducible(case: SamplerCase) -> None:
     new sampler.
     """
     case.draws += 7
-    times = [case.times[s] for s in case.seeds] if case.times else None
-    assert_reproducible(case.sampler, case.seeds, times=times)
+    times = [case.times[seed] for seed in case.seeds if case.times]
+    assert_reproducible(case.sampler, case.seeds, times=times or None)
     try:
         again = case.other(case.graph, case.seeds)
     except Skipped as reason:
@@ -66,9 +66,10 @@ def calls(case: SamplerCase) -> None:
         raise Skipped("by_row is False: a draw may depend on the other seeds")
     if case.times:
         raise Skipped("seeds of one time draw together")
+    # one batch number for all calls: it is a part of the key of a draw
     whole = _drawn(case.call(batch_number=0))
-    for seeds in (case.seeds[::-1], case.seeds[:1], case.seeds[1:]):
-        drawn = _drawn(case.call(seeds, batch_number=0)) if seeds else {}
+    for seeds in filter(None, (case.seeds[::-1], case.seeds[:1], case.seeds[1:])):
+        drawn = _drawn(case.call(seeds, batch_number=0))
         for seed in seeds:
             edges = whole.get(seed, [])
             others = drawn.get(seed, [])
@@ -109,8 +110,10 @@ def _fingerprint(batch: NodeFlow) -> str:
     for layer in batch.layers:
         digest.update(layer.parent_nid.numpy().tobytes())
     for flow in batch.flows:
-        for ids in (flow.indptr, flow.indices, flow.parent_eid if flow.has_parent else None):
-            digest.update(b"" if ids is None else ids.numpy().tobytes())
+        digest.update(flow.indptr.numpy().tobytes())
+        digest.update(flow.indices.numpy().tobytes())
+        if flow.has_parent:
+            digest.update(flow.parent_eid.numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -137,6 +140,7 @@ def global_states() -> dict[str, object]:
 def untouched(case: SamplerCase) -> None:
     """A call changes neither the seeds nor the graph and its columns."""
     seeds = torch.tensor(case.seeds, dtype=torch.int64)
+    # an array may share its memory with what the sampler makes of it
     array = seeds.clone().numpy()
     before = _bytes_of(case)
     for ids, what in ((seeds, "tensor"), (array, "array")):
@@ -161,8 +165,7 @@ def _bytes_of(case: SamplerCase) -> dict[str, bytes]:
 def tensor_bytes(value: Any) -> bytes:
     """Return the hash of the bytes of an array or tensor."""
     if isinstance(value, Tensor):
-        # torch refuses to view a number, or nothing, as bytes
-        value = value.detach().cpu().flatten()
-        value = value.view(torch.uint8).numpy() if len(value) else np.zeros(0)
+        value = value.detach().cpu()
+        value = tensor_as_bytes(value).numpy()
     content = np.ascontiguousarray(value).tobytes()
     return hashlib.sha256(content).digest()

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import HealthCheck, Phase, find, settings, strategies as st
 from hypothesis.errors import Flaky, NoSuchExample
 
 from nodeflow._core.base.checks import as_count, check_one_of
-from nodeflow.graph import Graph
 from nodeflow.testing._report import CheckError, Outcome, Report
 from nodeflow.testing._strategies import graphs
 
@@ -57,25 +56,12 @@ def small_graphs(draw: st.DrawFn, largest: int, multi_edges: bool) -> Small:
     return Small((*src, *leaves), (*dst, *[0] * len(leaves)), size, tuple(seeds))
 
 
-class Case(Protocol):
-    """The subject of a check: a sampler or a layer, on a graph."""
+Case: TypeAlias = Any
+"""The subject of a check, on a ``graph``: a ``SamplerCase`` or a ``LayerCase``.
 
-    draws: int
-    multi_edges: bool
-
-    @property
-    def largest(self) -> int:
-        """A number of neighbours of which a sampler draws a part."""
-
-    @property
-    def graph(self) -> Graph:
-        """The graph."""
-
-    def small(self, graph: Small) -> Case:
-        """Return the case on a small graph; raises Skipped where it cannot be made."""
-
-    def code(self, check: str) -> list[str]:
-        """Return the three lines that run one check on this case again."""
+``draws`` counts calls, ``small`` gives the case on a small graph, of which node 0 has up to
+``largest`` neighbours, and ``code`` the lines that run one check on the case again.
+"""
 
 
 class Check(NamedTuple):
@@ -98,9 +84,10 @@ def chosen(
 ) -> list[Check]:
     """Return the checks of some names, in their order; raises ValueError for an unknown name."""
     selected = [names] if isinstance(names, str) else names
-    for argument, some in (("checks", selected or ()), ("expect_fail", expect_fail)):
-        for name in some:
-            check_one_of(name, f"a name in {argument}", checks)
+    for name in selected or ():
+        check_one_of(name, "a name in checks", checks)
+    for name in expect_fail:
+        check_one_of(name, "a name in expect_fail", checks)
     return [check for name, check in checks.items() if selected is None or name in selected]
 
 
@@ -141,8 +128,7 @@ def run_checks(
         if reason is not None and outcome.status == "failed":
             outcome = replace(outcome, status="expected", note=reason)
         elif reason is not None:
-            ended = "was skipped" if outcome.status == "skipped" else "passed"
-            note = f"it was expected to fail ({reason}) and {ended}"
+            note = f"it was expected to fail ({reason}) and {outcome.status}"
             outcome = replace(outcome, status="failed", least_bias=None, note=note)
         results.append(outcome)
     note = f"weights were not checked: {unchecked}" if unchecked else ""
@@ -171,13 +157,13 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
             failed.append((case, error))
     draws = sum(case.draws for case in cases) - before
     if not failed and not biases:
-        note = reasons[0] if reasons else "no graph to run it on"
-        return Outcome(check.name, "skipped", note=note)
+        return Outcome(check.name, "skipped", note=reasons[0])
     if not check.makes_graph and not missing:
         examples = budget if failed else check.examples
         failed += _smaller(check, cases[0], failed, examples, budget or examples)
     if failed:
-        case, fault = min(failed, key=lambda failure: _size(failure[0].graph))
+        sizes = [(case.graph.num_edges, case.graph.num_nodes) for case, _ in failed]
+        case, fault = failed[sizes.index(min(sizes))]
         note = str(fault)
         if not isinstance(fault, AssertionError):
             note = f"raised {type(fault).__name__}: {fault}"
@@ -207,16 +193,20 @@ def _smaller(
         if kinds and tried >= budget:
             raise _Enough
         tried += 1
-        failure = _failure(check, case, graph)
-        if failure is None:
+        try:
+            small = case.small(graph)
+            check.run(small)
+        except Skipped:
             return False
-        kind = _kind(failure[1])
-        # an error of another kind, such as of a graph that is too small, is another matter
-        if kinds and kind not in kinds:
-            return False
-        kinds.add(kind)
-        smaller.append(failure)
-        return True
+        except Exception as error:  # of any code of a user
+            kind = _kind(error)
+            # an error of another kind, such as of a graph that is too small, is another matter
+            if kinds and kind not in kinds:
+                return False
+            kinds.add(kind)
+            smaller.append((small, error))
+            return True
+        return False
 
     options = settings(
         max_examples=max(examples, 1),
@@ -231,23 +221,6 @@ def _smaller(
         with suppress(NoSuchExample, Flaky, _Enough):
             find(small_graphs(case.largest, case.multi_edges), fails, settings=options)
     return smaller
-
-
-def _failure(check: Check, case: Case, graph: Small) -> tuple[Case, Exception] | None:
-    """The case on a small graph with the error of a check; None where there is none."""
-    try:
-        small = case.small(graph)
-        check.run(small)
-    except Skipped:
-        return None
-    except Exception as error:  # of any code of a user
-        return small, error
-    return None
-
-
-def _size(graph: Graph) -> tuple[int, int]:
-    """The number by which graphs are compared: of edges, then of nodes."""
-    return graph.num_edges, graph.num_nodes
 
 
 def _kind(error: Exception) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import cycle
 from typing import Any
 
@@ -55,7 +56,7 @@ class SamplerCase:
         multi_edges: whether small graphs may have parallel edges.
         stages: numbers of calls after which statistical tests are made.
         draws: number of calls so far.
-        kept: objects that several checks read.
+        drawn: the draws that several statistical checks read; None: none so far.
         times: time of every seed; empty for a sampler that takes no times.
     """
 
@@ -68,7 +69,7 @@ class SamplerCase:
     multi_edges: bool = True
     stages: Sequence[int] = STAGES
     draws: int = 0
-    kept: dict[str, Any] = field(default_factory=dict)
+    drawn: Any = None
 
     def __post_init__(self) -> None:
         self.times: dict[int, float] = {}
@@ -78,11 +79,6 @@ class SamplerCase:
     @property
     def graph(self) -> Graph:
         return self.sampler.graph
-
-    @property
-    def is_out(self) -> bool:
-        """Whether the sampler goes along out-edges alone."""
-        return direction_of(self.sampler) == "out"
 
     def call(
         self,
@@ -134,6 +130,7 @@ class SamplerCase:
             return self
         nodes = torch.tensor(self.sampler.possible_seeds)
         degrees = _degrees(self.sampler)[nodes]
+        # the smallest degrees with a choice show most, and cost few draws
         few = []
         for size in _DEGREES if len(nodes) else ():
             nearest = int((degrees - size).abs().argmin())
@@ -156,7 +153,10 @@ class SamplerCase:
         more = f", pairs={self.law!r}" if check == "pairs" else ""
         sampler = "make(graph)"
         if self.make is None:
-            sampler = _call(self.sampler)
+            sampler = self.sampler.text().replace(repr(self.graph), "graph")
+            if isinstance(self.sampler, BoundSampler) and self.sampler.view.where is not None:
+                # small graphs have the filter as a column
+                sampler = sampler.replace(repr(self.sampler.view.where), repr(FILTER))
         elif check == "hubs":  # of graphs of its own
             sampler = "make"
             more = ", graph=graph"
@@ -189,6 +189,7 @@ class SamplerCase:
         b = 1
         leaves = range(3, 3 + degree)
         twice = leaves[: int(self.multi_edges)]
+        # node 2 gets no edges; nodes a and b share sources, so that layers are no trees
         src = [*leaves, *twice, *leaves[1:], b, leaves[1], leaves[2]]
         dst = [*[a] * (degree + len(twice)), *[b] * (degree - 1), b, leaves[0], leaves[0]]
         size = 3 + degree
@@ -216,22 +217,19 @@ class SamplerCase:
 
     def _like(self, ends: Ints, node_kinds: Ints, edge_kinds: Ints | None = None) -> Graph:
         """A graph with the columns of this one and the sampler's filter, in its direction."""
-        ends = ends[::-1] if self.is_out else ends
+        if direction_of(self.sampler) == "out":
+            ends = ends[::-1]
         kinds = np.arange(ends.shape[1]) if edge_kinds is None else edge_kinds
         # the filter is a column, so that it goes where the edges go
         mask = mask_of(self.sampler)
-        extra = {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
+        extra = {}
+        if mask is not None:
+            extra[FILTER] = torch.from_numpy(np.array(mask))
         return graph_like(self.graph, ends, node_kinds, kinds, extra=extra, shuffle=True)
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """A degree of which the sampler draws about a half."""
-        if "degree" not in self.kept:
-            self.kept["degree"] = self._degree()
-        degree: int = self.kept["degree"]
-        return degree
-
-    def _degree(self) -> int:
         wide = 400
         try:
             case = self.hub(wide)
@@ -267,20 +265,25 @@ def mask_of(sampler: SamplerBase) -> NDArray[np.bool_] | None:
     return sampler.view.where.mask
 
 
-def again(sampler: SamplerBase, graph: Graph, mask: Tensor | None = None) -> SamplerBase:
-    """Return the sampler that the call which made this one makes of a graph, of edges in ``mask``.
+def again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
+    """Return the sampler that the call which made this one makes of another graph.
 
     Raises TypeError for an argument that is not kept in an attribute of its name, and ValueError
     for a sampler that takes no graph.
     """
-    values = _values(sampler)
-    for name, value in values.items():
-        if value is sampler.graph:
-            values[name] = graph if mask is None else graph.view(where=mask)
-        elif isinstance(value, EdgeView):
-            values[name] = _view(value, graph, mask)
-        elif isinstance(value, SamplerBase):
-            values[name] = again(value, graph)
+    values: dict[str, Any] = {}
+    for name, is_graph in sampler.made_with.items():
+        if is_graph:
+            values[name] = _edges_of(sampler, graph)
+            continue
+        if name not in sampler.__dict__:
+            raise TypeError(
+                f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of "
+                "that name"
+            )
+        value = sampler.__dict__[name]
+        values[name] = again(value, graph) if isinstance(value, SamplerBase) else value
+    # the call is repeated: a copy would keep what was read from the old graph
     kind: Any = type(sampler)
     signature = inspect.signature(kind.__init__)
     # arguments by position are passed so, all others by name
@@ -297,77 +300,15 @@ def again(sampler: SamplerBase, graph: Graph, mask: Tensor | None = None) -> Sam
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 
-def _view(view: EdgeView, graph: Graph, mask: Tensor | None) -> EdgeView:
-    """The view of another graph, or with another filter."""
-    where: Any = view.where if mask is None else mask
+def _edges_of(sampler: SamplerBase, graph: Graph) -> Graph | EdgeView:
+    """The edges of a graph that a sampler is made of: a view, unless that is of all in-edges."""
+    if not isinstance(sampler, BoundSampler) or sampler.view.is_plain:
+        return graph
+    view = sampler.view
+    where: Any = view.where
     if where is not None and graph is not view.graph:
         where = FILTER  # the column that the other graph has of it
     return graph.view(view.direction, where=where, weight=view.weight)
-
-
-def _values(sampler: SamplerBase) -> dict[str, Any]:
-    """The arguments that the call passed which made a sampler, by name."""
-    values: dict[str, Any] = {}
-    for name, is_graph in sampler.made_with.items():
-        if not is_graph and name not in sampler.__dict__:
-            raise TypeError(
-                f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of "
-                "that name"
-            )
-        values[name] = _edges_of(sampler) if is_graph else sampler.__dict__[name]
-    return values
-
-
-def _edges_of(sampler: SamplerBase) -> Graph | EdgeView:
-    """What the sampler was made of: its view, or its graph where the view is of all in-edges."""
-    if isinstance(sampler, BoundSampler) and not sampler.view.is_plain:
-        return sampler.view
-    return sampler.graph
-
-
-def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
-    """Return the sampler of filtered edges; None where it has a filter, or cannot have one."""
-    if not isinstance(sampler, BoundSampler) or sampler.view.where is not None:
-        return None
-    try:
-        return again(sampler, sampler.graph, mask)
-    except (TypeError, ValueError):
-        return None
-
-
-def _text(view: EdgeView) -> str:
-    """The text of the call that makes a view of a graph that is named ``graph``."""
-    words = [] if view.direction == "in" else [repr(view.direction)]
-    if view.where is not None:
-        words.append(f"where={FILTER!r}")
-    if view.weight is not None:
-        words.append(f"weight={view.weight!r}")
-    return f"graph.view({', '.join(words)})"
-
-
-def _call(sampler: SamplerBase) -> str:
-    """The text of the call that made a sampler, of a graph that is named ``graph``."""
-    name = type(sampler).__name__
-    described = f"...  # {name}, as given"
-    try:
-        values = _values(sampler)
-    except TypeError:
-        return described
-    words = []
-    for argument, value in values.items():
-        text = repr(value)
-        if value is sampler.graph:
-            words.append("graph")
-            continue
-        if isinstance(value, EdgeView):
-            words.append(_text(value))
-            continue
-        if isinstance(value, SamplerBase):
-            text = _call(value)
-        words.append(f"{argument}={text}")
-    call = f"{name}({', '.join(words)})"
-    # functions have no text, and large arrays one of many lines
-    return described if {"<", "\n"} & set(call) else call
 
 
 def given_case(
@@ -401,6 +342,7 @@ def given_case(
         moments = list(time_of.values())
     elif subject.takes_times:
         stamps = _stamps(subject)
+        # the last of the first third, of the second, and of all: some see few edges
         moments = [stamps[(len(stamps) - 1) * third // 3] for third in (1, 2, 3)]
     distinct = list(dict.fromkeys(ids))
     return SamplerCase(subject, distinct, moments, make, law=law or _law_of(subject))
@@ -425,9 +367,12 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
 def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
     direction = direction_of(sampler)
-    if direction == "both":
-        return sampler.graph.in_degrees() + sampler.graph.out_degrees()
-    return sampler.graph.out_degrees() if direction == "out" else sampler.graph.in_degrees()
+    degrees = torch.zeros(sampler.graph.num_nodes, dtype=torch.int64)
+    if direction != "out":
+        degrees += sampler.graph.in_degrees()
+    if direction != "in":
+        degrees += sampler.graph.out_degrees()
+    return degrees
 
 
 def _law_of(sampler: SamplerBase) -> str | None:
@@ -436,8 +381,11 @@ def _law_of(sampler: SamplerBase) -> str | None:
         return "independent"
     if not isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)):
         return None
-    is_plain = getattr(sampler, "prob", None) is None and len(sampler.kinds.names) < 2
-    return "uniform" if is_plain and getattr(sampler, "strategy", "uniform") == "uniform" else None
+    if getattr(sampler, "prob", None) is not None or len(sampler.kinds.names) > 1:
+        return None
+    if getattr(sampler, "strategy", "uniform") != "uniform":  # others draw the latest edges
+        return None
+    return "uniform"
 
 
 def _stamps(sampler: SamplerBase) -> list[float]:

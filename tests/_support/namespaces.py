@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 DEVICE = "eth0"
@@ -105,12 +104,6 @@ class Hosts:
 
 
 TORCHRUN = sys.executable, "-m", "torch.distributed.run"
-
-
-def carried(device: str = DEVICE) -> int:
-    """Bytes that a device has received and sent so far; called by a process of a host."""
-    counts = Path("/sys/class/net", device, "statistics")
-    return sum(int((counts / f"{way}_bytes").read_text()) for way in ("rx", "tx"))
 
 
 def _call(*words: str) -> str:

@@ -4,7 +4,9 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_checks import OF_CHECKS
 from calls.of_commands import OF_COMMANDS
+from calls.of_converters import OF_CONVERTERS
 from calls.of_files import OF_FILES
 from calls.of_flows import OF_FLOWS
 from calls.of_parts import OF_PARTS
@@ -12,7 +14,9 @@ from calls.of_runs import OF_RUNS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
+    **OF_CHECKS,
     **OF_COMMANDS,
+    **OF_CONVERTERS,
     **OF_FILES,
     **OF_FLOWS,
     **OF_PARTS,

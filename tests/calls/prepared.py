@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import decimal
 import importlib
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import numpy as np
 import pandas
 import scipy.sparse
 import torch
+from _support.tables import linked, one, times_of
 from calls.callables import DOORS
 from calls.readers import readers
 from calls.wrong_parts import (
@@ -351,7 +356,26 @@ def namespace(place: Path) -> dict[str, Any]:
     dataset = rooms["datasets"].Dataset("a", graph, [0, 1], [2], [3], 2)
     graph.ndata["label"] = torch.arange(20) % 2
     vr_model = rooms["nn"].VRGraphSAGE(4, 4, 2)
+    libraries = {"dgl": "nodeflow.compat.dgl", "pyg": "torch_geometric.data"}
+    modules: dict[str, Any] = {}
+    for name in ("dgl", "pyg", "networkx", "igraph"):
+        with contextlib.suppress(ImportError):  # rows of libraries that are not there are left out
+            modules[name] = importlib.import_module(libraries.get(name, name))
+    old = modules["dgl"].DGLGraph([(0, 1), (2, 1)], node_frame={"x": torch.ones(3)})
     return {
+        **modules,
+        "old": old,
+        "old_flow": modules["dgl"].contrib.sampling.sampler.create_full_nodeflow(old, 1),
+        "nested": nodeflow.NeighborSampler(graph, [2, 2], reuse=True)([0, 1]),
+        "pandas": pandas,
+        "scipy": scipy,
+        "datetime": datetime,
+        "decimal": decimal,
+        "math": math,
+        "graph_of_edges": graph_of_edges,
+        "linked": linked,
+        "one": one,
+        "times_of": times_of,
         "Schema": nodeflow.graph.Schema,
         **{name: getattr(nodeflow, name) for name in nodeflow.__all__ if name != "random"},
         **rooms,

@@ -46,9 +46,6 @@ def test_what_a_graph_is_made_of() -> None:
     whole = nodeflow.Graph.from_edges(src, dst, ndata={"x": torch.ones(3)})
     assert (pairs(DGLGraph(whole)), list(DGLGraph(whole).ndata)) == (edges, ["x"])
     assert DGLGraph(whole).graph is whole
-    for wrong, error in ((5, TypeError), ([(1, 2)], ValueError)):
-        with pytest.raises(error):
-            DGLGraph(wrong)
 
 
 def test_networkx() -> None:
@@ -157,10 +154,6 @@ def test_growing_keeps_columns() -> None:
     with pytest.raises(ValueError, match="read-only"):
         g.add_nodes(1)
     g.readonly(False)
-    with pytest.raises(IndexError, match="node ids go from 0 to 3"):
-        g.add_edge(0, 4)
-    with pytest.raises(ValueError, match="one entry per edge"):
-        g.add_edges([0, 1], [0, 1, 2])
 
 
 def test_sorted_edges() -> None:
@@ -216,11 +209,6 @@ def test_rows_of_frames() -> None:
     assert g.pop_e_repr("w").tolist() == [0.0] * 3
     assert (g.edge_attr_schemes(), g.node_attr_schemes()) == ({}, {"x": ((), torch.float32)})
     assert g.to("cpu") is g
-    for wrong in (slice(0, 2), slice(1, None)):
-        with pytest.raises(ValueError, match="full slice"):
-            g.nodes[wrong]
-    with pytest.raises(ValueError, match="some rows only"):
-        del g.nodes[[0]].data["x"]
     assert repr(g).startswith("DGLGraph(num_nodes=3, num_edges=3, ndata_schemes={'x'")
 
 
@@ -265,8 +253,6 @@ def test_functions_see_edges_in_the_order_of_their_ids() -> None:
 
 def test_registered_functions_of_a_graph() -> None:
     g = DGLGraph([(0, 1), (1, 2)], node_frame={"h": torch.tensor([1.0, 2.0, 3.0])})
-    with pytest.raises(ValueError, match="register_message_func"):
-        g.update_all()
     g.apply_nodes()  # nothing is registered, nothing happens
     g.register_message_func(fn.copy_src("h", "m"))
     g.register_reduce_func(fn.sum("m", "h"))

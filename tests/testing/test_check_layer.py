@@ -4,9 +4,7 @@ again.
 
 from __future__ import annotations
 
-import itertools
 import re
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -73,20 +71,6 @@ def test_the_last_line_says_that_weights_of_a_layer_were_not_checked() -> None:
     assert check_layer(Right(), WIDTH, checks=["weights"]).note == ""
 
 
-def test_a_report_of_a_layer_does_not_depend_on_how_fast_a_machine_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    layer = LastEdge()
-    texts = []
-    days = itertools.count(0, 86_400)
-    for clock in (perf_counter, lambda: next(days)):
-        monkeypatch.setattr("nodeflow.testing._run.perf_counter", clock)
-        with pytest.raises(CheckError) as error:
-            check_layer(layer, WIDTH, checks=["shapes", "edges permuted"])
-        texts.append(str(error.value))
-    assert texts[0] == texts[1]
-
-
 @pytest.mark.slow  # the first trace takes long
 def test_a_compiled_layer() -> None:
     assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in (
@@ -119,7 +103,8 @@ def test_a_failure_runs_again() -> None:
     with pytest.raises(CheckError) as error:
         check_layer(layer, WIDTH, checks=["edges permuted"])
     lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
-    assert len(re.findall(r"\d+", lines[0].split("num_nodes")[0])) <= 6  # three edges or fewer
+    # the number of nodes, and three edges or fewer
+    assert len(re.findall(r"\d+", lines[0].split(";")[0])) <= 7
     session: dict[str, Any] = {
         "Graph": Graph,
         "torch": torch,
@@ -135,10 +120,6 @@ def test_expected_failures_and_arguments() -> None:
         Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"}
     )
     assert report.outcomes[1].status == "expected"
-    with pytest.raises(TypeError, match=r"layer must be a torch\.nn\.Module"):
-        check_layer(lambda: 3, WIDTH)  # type: ignore[arg-type,return-value]
-    with pytest.raises(ValueError, match="in_features must be at least 1"):
-        check_layer(Right(), 0)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -215,7 +196,3 @@ def test_a_graph_of_types() -> None:
     graph = Graph.typed({"a": 3, "b": {"z": torch.ones(2, 2)}}, edges)
     conv = TypedConv({"x": GATConv(WIDTH, 2, edge_features=1), "y": SAGEConv(WIDTH, 2)})
     assert check_layer(conv, WIDTH, graph=graph, checks=QUICK).failed == []
-    with pytest.raises(TypeError, match="schema is for the graph that is made without graph="):
-        check_layer(conv, WIDTH, graph=graph, schema=SCHEMA)
-    with pytest.raises(TypeError, match=r"schema must be a Schema, graph\.schema"):
-        check_layer(conv, WIDTH, schema=graph)  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def test_all_failures_come_at_once_and_run_again() -> None:
         }
         with pytest.raises(CheckError, match=f"{name}: "):
             exec(code, session)
-    small = re.search(r"edges: .*\n    graph = Graph.from_edges\((\[.*?\]),", text)
+    small = re.search(r"edges: .*\n    graph = Graph.typed\(.*?\): \((\[.*?\]),", text)
     assert small is not None
     assert len(eval(small.group(1))) <= 3
 
@@ -170,7 +170,7 @@ class Wrong(Plain):
 
 
 def test_a_failure_of_a_sampler_shows_its_settings() -> None:
-    with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1\)\n"):
+    with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1, "):
         check_sampler(
             NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=0
         )
@@ -214,12 +214,6 @@ def test_expected_failures_must_fail() -> None:
     assert report.outcomes[1].note == reason
     with pytest.raises(CheckError, match=r"structure: it was expected to fail \(none\) and passed"):
         check_sampler(lambda g: Plain(g), checks=["structure"], expect_fail={"structure": "none"})
-    with pytest.raises(CheckError, match="no check ran, so nothing is known"):
-        check_sampler(lambda g: Plain(g), checks=["future"])
-    with pytest.raises(ValueError, match="a name in expect_fail must be"):
-        check_sampler(lambda g: Plain(g), expect_fail={"colour": "none"})
-    with pytest.raises(TypeError, match="sampler must be a sampler, or a function"):
-        check_sampler(3)  # type: ignore[arg-type]
 
 
 def failure_of(make: Any, checks: list[str], **options: Any) -> str:
@@ -246,16 +240,6 @@ def test_the_budget_counts_smaller_graphs() -> None:
     sizes = [failure_of(make, ["edges"], budget=budget).count(",") for budget in (0, 10, 60)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 10 * sizes[2]
-    for budget, error, words in (
-        (
-            8.0,
-            TypeError,
-            r"budget must be an integer, got 8\.0: it counts smaller graphs to try, not seconds",
-        ),
-        (-1, ValueError, "budget must be at least 0, got -1"),
-    ):
-        with pytest.raises(error, match=words):
-            check_sampler(make, budget=budget)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -401,7 +385,7 @@ class Broken(ClusterSampler):
             "was drawn 0 times in 100 draws, but counts 1 in estimand",
         ),
         ("structure", Broken(graph_of_all(), 1, 3), "raised RuntimeError: it is broken"),
-        ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = \.\.\.  # Odd, as given"),
+        ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = Odd\(graph, k=2"),
         (
             "marginals",
             NotInverse(graph_of_all().view(where=np.arange(500) % 5 > 0)),

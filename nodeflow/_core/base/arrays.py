@@ -88,6 +88,7 @@ def stacked(arrays: Sequence[NDArray[Any]], name: str, axis: int = 0) -> NDArray
     """Return arrays of one shape as one, of a type that holds all; ValueError for integers that it
     would round.
     """
+    # numpy finds a type for all, which is float64 for integers beside floats
     whole = np.stack(arrays, axis)
     for array in arrays:
         if whole.dtype.kind in "fc" and array.dtype.kind in "iu" and array.size:
@@ -152,6 +153,7 @@ def _of_data_frame(table: Any, name: str, error: type[Exception]) -> NDArray[Any
 def _of_lists(
     lengths: NDArray[Any], entries: Any, name: str, error: type[Exception], row: tuple[int, ...]
 ) -> NDArray[Any]:
+    # entries come one after another: only equal lengths tell where a row ends
     different = np.unique(lengths)
     if len(different) > 1:
         raise ValueError(f"{name} must have lists of one length, got {different[:3].tolist()}")

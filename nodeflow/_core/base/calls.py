@@ -89,6 +89,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
+            # a keyword that the signature lacks fails in this frame, before the function begins
             unknown = [name for name in kwargs if name not in takes]
             if error.__traceback__ is None or error.__traceback__.tb_next or not unknown:
                 raise  # from within the call, which fits

@@ -97,7 +97,9 @@ def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "
     """
     mask = value
     if isinstance(value, list | tuple):
-        mask = np.array(value) if value and all(map(_is_bool, value)) else None
+        if not value or not all(map(_is_bool, value)):
+            return value
+        mask = np.array(value)
     elif not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):
         mask = np.asanyarray(value)  # a column of another library
     # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy
@@ -306,6 +308,7 @@ def as_number(
         "below": (operator.lt, below),
         "at most": (operator.le, most),
     }
+    # only the bounds that are given are checked, and named in the message
     given = {word: limit for word, limit in limits.items() if limit[1] is not None}
     is_finite = abs(number) <= sys.float_info.max  # which NaN is not
     if not (is_finite and all(fits(number, bound) for fits, bound in given.values())):

@@ -60,6 +60,7 @@ def seconds_of(dates: Array) -> Array:
     Missing ones are the smallest int64, or NaN. Floats are those of ``datetime.timestamp()``.
     """
     missing = np.isnat(dates)
+    # a missing date is the smallest integer, which division would change
     numbers = np.where(missing, 0, dates.astype("M8[us]").astype(np.int64))
     if (numbers % 10**6).any():
         return np.where(missing, np.nan, numbers / 1e6)

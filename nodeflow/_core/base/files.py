@@ -12,7 +12,7 @@ USED_FILES_STAY = os.name == "nt"
 """Whether files that are open or mapped cannot be replaced or removed, nor folders that hold them
 be renamed.
 """
-_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
+_KINDS = ((stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
 
 
 def is_file(path: Path) -> bool:
@@ -32,7 +32,7 @@ def is_file(path: Path) -> bool:
         ) from None
     if stat.S_ISREG(mode):
         return True
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path} must be a file, but it is a folder")
     kind = next((words for holds, words in _KINDS if holds(mode)), "a device")
-    raise (IsADirectoryError if stat.S_ISDIR(mode) else OSError)(
-        f"{path} must be a file, but it is {kind}"
-    )
+    raise OSError(f"{path} must be a file, but it is {kind}")

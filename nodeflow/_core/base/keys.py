@@ -72,9 +72,10 @@ def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
         return f"'{value}'"
     if isinstance(value, date | np.datetime64):
         stamp = in_utc(value)
-        whole, _, fraction = np.datetime_as_string(stamp, unit="as").partition(".")
+        if np.isnat(stamp):
+            return None
         # without trailing zeros, so that a date is one key in all units
-        return None if np.isnat(stamp) else f"{whole}.{fraction.rstrip('0')}"
+        return np.datetime_as_string(stamp, unit="as").rstrip("0")
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, float | np.floating | Decimal):
@@ -115,6 +116,7 @@ def _array(keys: list[int | str]) -> Array:
 def rows_of(keys: Array, among: Array) -> Ints:
     """Return for each key the first row of ``among`` that has it, -1 where none has."""
     if keys.dtype == among.dtype == np.int64:
+        # stable, so that of equal keys the first row is found
         order = np.argsort(among, kind="stable")
         ascending = np.append(among[order], 0)
         at = np.searchsorted(ascending[:-1], keys)
@@ -131,7 +133,9 @@ def first_repeated(keys: Array) -> tuple[int, int] | None:
     """
     first = rows_of(keys, keys)
     row = first_true(first != np.arange(len(keys)))
-    return None if row is None else (row, int((first == first[row]).sum()))
+    if row is None:
+        return None
+    return row, int((first == first[row]).sum())
 
 
 def column_of_keys(keys: Array) -> Tensor:

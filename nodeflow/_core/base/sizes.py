@@ -58,6 +58,7 @@ def bytes_text(size: float) -> str:
     >>> bytes_text(999), bytes_text(1_536), bytes_text(256_000_000)
     ('999 B', '1.54 kB', '256 MB')
     """
+    # 999.5 and above would print as 1e+03
     units = iter(("B", "kB", "MB", "GB", "TB", "PB", "EB"))
     unit = next(units)
     while size >= 999.5 and unit != "EB":

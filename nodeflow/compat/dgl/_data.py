@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,9 +14,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import describe
-from nodeflow._core.rows.columns import column_of_numbers
 from nodeflow._core.rows.rows import take_rows
-from nodeflow.convert import from_scipy
+from nodeflow.convert import from_networkx, from_scipy
 from nodeflow.flow import written
 from nodeflow.graph import Frame, Graph
 
@@ -52,6 +50,7 @@ class Rows(MutableMapping[str, Tensor]):
         return take_rows(self._frame[name], self._ids)
 
     def __setitem__(self, name: str, values: Any) -> None:
+        # a frame of these rows checks their number and type before anything is written
         column = Frame(len(self._ids), {name: values})[name]
         self._frame.update(written(self._frame, {name: column}, self._ids, self._where))
 
@@ -134,34 +133,24 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
                 "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
                 f"{describe(data)}"
             ) from error
-    edges = list((data if data.is_directed() else data.to_directed()).edges(data=True))
-    ends = np.array([(u, v) for u, v, _ in edges]).reshape(-1, 2)
-    if len(ends) and ends.dtype.kind not in "iu":
+    size = data.number_of_nodes()
+    if {*data.nodes} != {*range(size)}:
         raise TypeError(
             "networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers "
             "others"
         )
-    attributes = [of_edge for _, _, of_edge in edges]
-    ids = None
-    if edges and "id" in attributes[0]:
-        ids = [of_edge["id"] for of_edge in attributes]
-        attributes.sort(key=itemgetter("id"))
-    src, dst = ends.astype(np.int64).T
-    graph = Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
-    nodes = [data.nodes[i] for i in range(graph.num_nodes)]
-    for frame, names, rows in (
-        (graph.ndata, node_attrs, nodes),
-        (graph.edata, edge_attrs, attributes),
-    ):
-        for name in names:
-            frame[name] = _column([row[name] for row in rows])
+    # a multigraph whose nodes come by id, and whose edges have their ids as keys
+    ordered = networkx.MultiDiGraph()
+    ordered.add_nodes_from((node, data.nodes[node]) for node in range(size))
+    edges = data if data.is_directed() else data.to_directed()
+    for number, (u, v, attributes) in enumerate(edges.edges(data=True)):
+        ordered.add_edges_from([(u, v, int(attributes.get("id", number)), attributes)])
+    if ordered.number_of_edges() < edges.number_of_edges():
+        raise ValueError("edges must have distinct ids in their attribute 'id', but two share one")
+    graph, _ = from_networkx(
+        ordered, node_columns=[*node_attrs], edge_columns=[*edge_attrs], keys_are_ids=True
+    )
     return graph
-
-
-def _column(values: list[Any]) -> Tensor:
-    if values and isinstance(values[0], Tensor):
-        return torch.stack(values)
-    return column_of_numbers(values)
 
 
 def sorted_by_source(graph: Graph) -> Graph:

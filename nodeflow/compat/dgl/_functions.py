@@ -182,6 +182,7 @@ def apply_nodes(graph: Graph, function: Any, v: Any) -> None:
     rows = None
     ids = torch.arange(graph.num_nodes)
     if not isinstance(v, _All):
+        # a repeated node would get one of two results by chance
         ids = rows = torch.from_numpy(distinct(v, "v", graph.num_nodes, "node"))
     nodes = NodeBatch(flow.NodeBatch(columns_at(graph.ndata, NODES, rows), lambda: ids, len(ids)))
     columns = dict(Frame(len(ids), function(nodes)))

@@ -74,6 +74,7 @@ class NodeFlow(BaseGraph):
             return ALL
         what = "edge" if edges else "node"
         starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
+        # ids go on through all layers, or blocks: each begins where the one before ends
         first = starts[part]
         return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
 
@@ -171,13 +172,12 @@ class NodeFlow(BaseGraph):
         """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer
         i, and None.
         """
-        check_one_of(typestr, "typestr", ("in", "out"))
+        check_one_of(typestr, "typestr", ("out", "in"))
         i = self._block(block_id)
-        src, dst, eid = self.block_edges(i, remap_local=True)
-        layer = i + 1 if typestr == "in" else i
-        end = dst if typestr == "in" else src
-        shape = (self.layer_size(layer), self.block_size(i))
-        return ones(torch.stack([end, eid]), shape, ctx), None
+        *ends, eid = self.block_edges(i, remap_local=True)
+        side = ("out", "in").index(typestr)
+        shape = (self.layer_size(i + side), self.block_size(i))
+        return ones(torch.stack([ends[side], eid]), shape, ctx), None
 
     # ---- columns
 
@@ -223,19 +223,19 @@ class NodeFlow(BaseGraph):
         g = self._parent
         nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)
         edges = _chosen(edge_embed_names if g.edata else None, [g.edata] * self.num_blocks)
-        device = self.batch.device if ctx is None else torch.device(ctx)
         columns = [*(g.ndata if nodes else g.edata).values()]
         if ctx is None and columns:
-            device = columns[0].device
+            ctx = columns[0].device
         moved = self.batch
-        if device != moved.device:
-            moved = moved.to(device)
+        if ctx is not None and torch.device(ctx) != moved.device:
+            moved = moved.to(ctx)
         moved.copy_from_parent(nodes, edges)
         # DGL replaces a frame: columns that are not copied go
-        for chosen, frames in ((nodes, moved.ldata), (edges, moved.fdata)):
-            for i, names in chosen.items():
-                for name in set(frames[i]) - set(names):
-                    del frames[i][name]
+        copied = [(moved.ldata[i], names) for i, names in nodes.items()]
+        copied += [(moved.fdata[i], names) for i, names in edges.items()]
+        for frame, names in copied:
+            for name in set(frame) - set(names):
+                del frame[name]
         self.batch = moved
 
     def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
@@ -263,10 +263,10 @@ class NodeFlow(BaseGraph):
         if isinstance(func, str) and func == DEFAULT:
             func = None if i == 0 else self.function("apply node", func, i - 1)
         if func is None:
-            how = "pass one, for there is no block before it"
-            if i:
-                how = f"pass one, or register one for block {i - 1}"
-            raise ValueError(f"there is no function for layer {i}: {how}")
+            raise ValueError(
+                f"there is no function for layer {i}: pass one, or register one for the block "
+                "before it"
+            )
         with in_place(self.batch.layers[i].data, inplace):
             self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
 

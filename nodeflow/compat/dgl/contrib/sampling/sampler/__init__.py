@@ -96,12 +96,13 @@ class _NodeFlows(ABC):
         self._prefetch = bool(prefetch)
         self._num_workers = as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
-        ids = np.arange(size) if seeds is None else as_ids(seeds, "seed_nodes", size)
+        ids = as_ids(range(size) if seeds is None else seeds, "seed_nodes", size)
         key = derive_key(*next(process.seeds))
         self._iterations = 0
         self._direction = direction
         self._options: dict[str, Any] = {"include_dst": False, "seed": key}
         if shuffle:
+            # a key of its own: the order of seeds does not change what is drawn for them
             order = Random(derive_key(key, "order"))
             ids = ids[order.permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
@@ -118,9 +119,10 @@ class _NodeFlows(ABC):
             self._sampler(self.g.graph),
             self.seed_nodes,
             self.batch_size,
-            prefetch=2 if self._prefetch else 0,
+            prefetch=2 * self._prefetch,
             num_workers=min(self._num_workers, os.cpu_count() or 1),
         )
+        # each iteration draws afresh, and the same for any number of workers
         loader.set_epoch(self._iterations)
         self._iterations += 1
         return (NodeFlow(self.g, batch) for batch in loader)
