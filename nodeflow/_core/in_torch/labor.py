@@ -68,15 +68,15 @@ def draw_smallest(
     fanout: Tensor,
     keys: Sequence[Key],
     early: int,
-    again: Tensor,
-    copies: Tensor,
+    repeats: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(indptr, positions, sources)`` of the edges of n rows whose sources have the
     smallest numbers.
 
-    They are as many as a draw without repeats has. ``again`` and ``copies`` see
+    They are as many as a draw without repeats has. ``repeats`` are ``again`` and ``copies`` of
     ``kernels.labor.draw_smallest``.
     """
+    again, copies = repeats
     count = number_drawn(degree, fanout, replace=False)
 
     def is_kept(number: Tensor, piece: Piece) -> Tensor:
