@@ -209,7 +209,7 @@ class LaborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
+        self._read_counts(self.fanouts)
         self._repeats: Placed | None = None
         # parallel edges have a random number each
         if self.method == "sequential" and self.iterations == 0:
@@ -221,8 +221,8 @@ class LaborSampler(RowSampler):
         if self.iterations == 0 and self.estimator == "horvitz-thompson":
             return ""
         return (
-            f"iterations={self.iterations!r} with estimator={self.estimator!r} has no form in "
-            "operations of torch; iterations=0 with estimator='horvitz-thompson' has"
+            f"iterations={self.iterations!r} with estimator={self.estimator!r} have no form in "
+            "operations of torch; iterations=0 with estimator='horvitz-thompson' have"
         )
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
@@ -254,6 +254,7 @@ class LaborSampler(RowSampler):
         fanout, degree = fanouts_of(self._counts[step.flow], rows, layout.degree)
         layout = layout._replace(degree=degree)
 
+        # a number per source, in memory that goes back to the system at once
         pi = outside(layout.size, np.float64)
         codes = outside(layout.size, np.uint8)
         scratch = np.empty(0 if layout.ahead is None else layout.size, np.float64)
@@ -292,6 +293,7 @@ class LaborSampler(RowSampler):
         kept = copied_outside(kept[:num_kept])
         scale = copied_outside(inverse[:num_kept])
         del inverse
+        # sources before positions, which are written over ``kept``
         src = layout.sources(kept)
         positions = layout.positions(kept, indptr)
 
@@ -340,6 +342,8 @@ class LaborSampler(RowSampler):
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
+            # destinations by falling c: a source gets its largest c from the first one that has it, and
+            # is not looked at again
             sources = kernels.labor_importance.update(*edges, np.argsort(-c), c, pi, seen)
             kernels.labor_importance.solve(*edges, fanout, pi, c, scratch)
             if until and sources >= before * (1 - _TOLERANCE):
@@ -367,6 +371,7 @@ class LaborSampler(RowSampler):
         if period == 1:
             key = (step.batch_random if self.layer_dependency else step.random).key
             return np.array([key] * 3, np.uint64), np.uint32(0)
+        # a number lasts for several batches, so its key must not have the batch in it
         base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
         if period is None:
             return np.array([base] * 3, np.uint64), np.uint32(0)
@@ -388,14 +393,9 @@ def _iterations(value: object) -> int | str:
     number = value if isinstance(value, str) else as_int(value, "iterations")
     if number in (_CONVERGED, -1):
         return _CONVERGED
-    if isinstance(number, str) or number < 0:
+    if isinstance(number, str) or not 0 <= number <= _MOST_ROUNDS:
         raise ValueError(
-            f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got "
-            f"{number!r}"
-        )
-    if number > _MOST_ROUNDS:
-        raise ValueError(
-            f"iterations must be at most {_MOST_ROUNDS}, or {_CONVERGED!r}, which stops by itself; "
-            f"got {number}"
+            f"iterations must be 0 to {_MOST_ROUNDS}, or {_CONVERGED!r} (or -1, the same), which "
+            f"stops by itself; got {number!r}"
         )
     return number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,10 @@ from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
-from nodeflow._core.edges.forms import Loop, Placed
+from nodeflow._core.edges.forms import Placed, TwoForms
 from nodeflow._core.in_torch import labor, ragged, uniform
 from nodeflow._core.random import GOLDEN, mix
-
-if TYPE_CHECKING:
-    from nodeflow.sampling._rows import DrawingRows
+from nodeflow.sampling._rows import DrawingRows
 
 Numbers = tuple[NDArray[np.uint64], np.uint32]
 """The keys that the numbers of sources are made from, and the share of sources that use the second,
@@ -49,6 +47,7 @@ def _compiled(
         expected = int(indptr[-1])
         drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
         return *drawn, fanout, degree
+    # as many as a uniform draw has, so ``plan`` says where they go; Poisson draws vary
     positions = np.empty(indptr[-1], np.int64)
     src = np.empty_like(positions)
     parallel = repeats.at(edges.form)
@@ -69,6 +68,7 @@ def _in_torch(
     begin, end = ragged.spans(edges.arrays.indptr, rows.numbers)
     fanout = uniform.per_kind(counts.tolist(), rows.kinds, begin)
     degree = (end - begin).mul_(fanout != 0)
+    # words of 32 bits as Python's integers: they are exact, and torch has no unsigned ones
     keys = [key_of(int(key)) for key in numbers[0]]
     early = int(numbers[1])
     draw: Callable[..., Any] = labor.draw_poisson
@@ -84,7 +84,7 @@ def key_of(bits: int) -> labor.Key:
     return labor.Key(bits, first % _WORDS, first // _WORDS, second % _WORDS)
 
 
-KEPT = Loop(_compiled, _in_torch)
+KEPT = TwoForms(_compiled, _in_torch)
 """Which edges n rows keep, for ``counts`` by kind and the numbers of sources, which are below
 ``num_nodes``: where the edges of each row begin, positions, sources, fanouts of rows, and degrees,
 0 where the fanout is 0.
@@ -99,7 +99,7 @@ def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> Floats:
     return np.repeat(inverse, np.diff(indptr))
 
 
-INVERSES = Loop(_inverses, labor.inverses)
+INVERSES = TwoForms(_inverses, labor.inverses)
 """1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the
 draw.
 """

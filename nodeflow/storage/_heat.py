@@ -142,7 +142,7 @@ def reach_heat(
     edges = Edges._trusted(*graph.csc())
     nodes = np.arange(graph.num_nodes)
     edges = edges.by_kind(
-        lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows
+        lambda: schema.relations_of(np.arange(graph.num_edges)), node_rows=rows, whole_rows=rows
     )
     node = np.repeat(nodes, rows.first(nodes)[1])
     kinds = rows.kinds_of(np.arange(rows.num_rows))

@@ -4,10 +4,12 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_samplers import OF_SAMPLERS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
     **OF_TYPES,
+    **OF_SAMPLERS,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
         ("Graph.from_edges([0.5], [1])", "TypeError", "src must be integers"),
