@@ -399,8 +399,8 @@ class SamplerBase(metaclass=ExplainedABC):
             raise TypeError(
                 "seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids"
             )
-        # a torch DataLoader passes a list of what its dataset gives: numbers, rows, or tensors without
-        # dimensions, which numpy would read one by one
+        # a torch DataLoader passes a list of what its dataset gives: numbers, rows, or tensors
+        # without dimensions, which numpy would read one by one
         nested = isinstance(seeds, Sequence) and any(
             isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds
         )
@@ -444,8 +444,8 @@ class SamplerBase(metaclass=ExplainedABC):
         if len(shape) == 1:
             return batch
         index = batch.seed_index
-        # a sampler whose last layer holds other nodes than the seeds, such as a subgraph, has no row
-        # of that layer for each seed, and so no rows of the shape in which they were given
+        # a sampler whose last layer holds other nodes than the seeds, such as a subgraph, has no
+        # row of that layer for each seed, and so no rows of the shape in which they were given
         if index.shape != ids.shape or not np.array_equal(batch.seeds[index].cpu().numpy(), ids):
             raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
@@ -476,8 +476,8 @@ class SamplerBase(metaclass=ExplainedABC):
 
         All processes that hold the graph must have the same settings.
         """
-        # what appears during ``read_graph`` is made of the graph: pickles leave it out, since the graph
-        # travels beside it and tables of its columns may be as large
+        # what appears during ``read_graph`` is made of the graph: pickles leave it out, since the
+        # graph travels beside it and tables of its columns may be as large
         before = self.__dict__.keys() - self._from_graph
         self.read_graph()
         self._from_graph = frozenset(self.__dict__.keys() - before)

@@ -256,10 +256,13 @@ def flows_of(
         i = len(choices) - 1 - k
         indices = form.tensor(sources[k])
         src = layers[k + 1]
+        dst = layers[k]
+        indptr = form.tensor(choice.indptr)
+        structure = Structure._trusted(indptr, indices, src.num_nodes)
         flow = Flow._trusted(
-            Structure._trusted(form.tensor(choice.indptr), indices, src.num_nodes),
+            structure,
             src,
-            layers[k],
+            dst,
             (i, i + 1),
             parent_eid=parent_eid(edges, choice),
             data=Frame(len(indices), choice.edata),
@@ -324,8 +327,12 @@ def _joined_parts(edges: Edges, choices: Sequence[Choice]) -> FlowParts:
 
 def _weights_of(choice: Choice, form: Form) -> Lazy[Tensor]:
     """The estimator weights of a Choice, also where all are 1."""
-    num_edges = choice.indptr[-1]  # read when weights are
-    return choice.weight or Lazy(lambda: form.placed(np.ones(int(num_edges), np.float32)))
+    num_edges = choice.indptr[-1]
+
+    def ones() -> Tensor:
+        return form.placed(np.ones(int(num_edges), np.float32))  # waits for a device
+
+    return choice.weight or Lazy(ones)
 
 
 def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:

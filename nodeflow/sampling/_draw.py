@@ -76,7 +76,8 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
 
             choice = choose(dst, keys.step(i, context))
             check_choice(sampler.graph, edges, choice, form.array(dst), i)
-            # sources are in the context of their destination, whatever the sampler knows of contexts
+            # sources are in the context of their destination, whatever the sampler knows of
+            # contexts
             sources = ids.of_sources(choice.indptr, choice.take_sources(edges), context)
 
             if sampler.include_dst:  # a layer holds all nodes so far

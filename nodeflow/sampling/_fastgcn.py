@@ -73,27 +73,29 @@ class FastGCNSampler(LayerSampler):
         for i, ids in enumerate(self.graph.schema.nodes.values()):
             scores = norms[ids.start : ids.stop]
             if self.draw == "replacement" and scores.any():
-                self._steps[i] = pps.ladder(scores, max(len(scores).bit_length() - 2, 0))
+                num_bits = len(scores).bit_length() - 2
+                self._steps[i] = pps.ladder(scores, max(num_bits, 0))
             for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
                 self._prob[i, size] = list_probabilities(scores, size)
                 if self.draw == "systematic":
-                    self._lines[i, size] = pps.laid_out(self._prob[i, size], np.array(ids), order)
-        # for each flow the probability of every node
-        self._chances = []
+                    nodes = np.arange(ids.start, ids.stop)
+                    self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
+        # by the numbers of draws the probability of every node, which flows of equal numbers share
+        self._chances: dict[tuple[int, ...], Placed] = {}
         if self.draw == "poisson":
-            for sizes in self._sizes:
-                of_types = [self._prob[i, int(size)] for i, size in enumerate(sizes)]
-                self._chances.append(Placed(np.concatenate(of_types)))
+            for numbers in {tuple(sizes.tolist()) for sizes in self._sizes}:
+                of_types = [self._prob[i, size] for i, size in enumerate(numbers)]
+                self._chances[numbers] = Placed(np.concatenate(of_types))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.draw != "poisson":
             return super().choose(dst, step)
         edges = self.reader.edges
         form = edges.form
-        # every node is drawn on its own by a hash of its id, so none but those that the destinations
-        # reach need to be looked at
+        # every node is drawn on its own by a hash of its id, so none but those that the
+        # destinations reach need to be looked at
         rows = edges.rows_of(self._nodes_of(dst))
-        (prob,) = self._chances[step.flow].at(form)
+        (prob,) = self._chances[tuple(self._sizes[step.flow].tolist())].at(form)
         indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
         src = form.take(edges.arrays.indices, positions)
         weight = self._weight(rows, indptr, positions, lambda: 1 / form.take(prob, src))

@@ -342,8 +342,8 @@ class LaborSampler(RowSampler):
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
-            # destinations by falling c: a source gets its largest c from the first one that has it, and
-            # is not looked at again
+            # destinations by falling c: a source gets its largest c from the first one that has it,
+            # and is not looked at again
             sources = kernels.labor_importance.update(*edges, np.argsort(-c), c, pi, seen)
             kernels.labor_importance.solve(*edges, fanout, pi, c, scratch)
             if until and sources >= before * (1 - _TOLERANCE):

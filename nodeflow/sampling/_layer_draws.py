@@ -118,8 +118,8 @@ def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Pi
     if draw == "systematic":
         line = laid_out(prob, np.arange(len(ids)), None)
         picked = pick_systematic(line, prob, key)
-        # with equal scores the line of the draw is the same for any ids: it is drawn on the host, and
-        # only the order of the ids, a hash of each, is made on the device
+        # with equal scores the line of the draw is the same for any ids: it is drawn on the host,
+        # and only the order of the ids, a hash of each, is made on the device
         order = layerwise.hash_order(ids, derive_key(key, 1))
         places: Any = order.index_select(0, ids.new_tensor(picked.places)).sort().values
         return picked._replace(places=places)

@@ -425,8 +425,8 @@ class LadiesSampler(LayerSampler):
         wanted = kernels.layerwise.row_sums(
             edges.indptr, rows, self._column, edges.left_out, squared=False
         )
-        # ``reduceat`` gives the next entry for an empty row, and fails behind the last one: so one 0
-        # is appended, and empty rows are multiplied away
+        # ``reduceat`` gives the next entry for an empty row, and fails behind the last one: so one
+        # 0 is appended, and empty rows are multiplied away
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         return cast("Floats", weight * np.repeat(scale, np.diff(indptr)))

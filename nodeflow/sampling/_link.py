@@ -338,7 +338,8 @@ class LinkSampler(SamplerBase):
         when = None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
-            hashes.append(hash_ids(exact(when).view(np.int64)))
+            bits = exact(when).view(np.int64)
+            hashes.append(hash_ids(bits))
         keys = self._keys_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
         # batches whose edges have the same ends. So it gets a number made of the edges, unless its

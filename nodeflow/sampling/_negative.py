@@ -131,8 +131,8 @@ class Negatives:
         self._num_nodes = int(bounds[-1])
         self._birth = birth
         self._filtered = filtered and known is not None
-        # draws are numbers below a sum: where weights or births order the nodes otherwise, ``_order``
-        # turns a number into its node, ``_rank`` a node into its number
+        # draws are numbers below a sum: where weights or births order the nodes otherwise,
+        # ``_order`` turns a number into its node, ``_rank`` a node into its number
         self._order: Ints | None = None
         self._rank: Ints | None = None
         # nodes are numbered by birth within their type, so that those that exist come first
@@ -202,7 +202,7 @@ class Negatives:
         return (out if size == 1 else out[np.arange(n) // size]), -1
 
     def _existing(self, birth: Array, types: Ints, times: Array) -> Ints:
-        """Return the end of the nodes of a type that exist is_kind a time, for each type and time."""
+        """Return the end of the nodes of a type that exist at a time, for each type and time."""
         ends = np.empty(len(types), np.int64)
         # born nodes of a type are the first of it: how many is a search among its births
         for kind in np.unique(types):

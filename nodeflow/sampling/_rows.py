@@ -169,8 +169,8 @@ class RowSampler(Sampler):
         return DrawnByKind(of, self.graph.schema.relations, self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
-        # draws trust that rows are those of the kinds
-        # a reader of plain edges, as a view has them, is laid out anew; what it leaves out stays out
+        # draws trust that rows are those of the kinds a reader of plain edges, as a view has them,
+        # is laid out anew; what it leaves out stays out
         if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
             laid_out = self.kinds.lay_out(reader.edges.intact(), self.graph)
             plain = reader.intact()._replace(edges=laid_out)

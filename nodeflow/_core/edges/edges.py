@@ -224,19 +224,22 @@ class Edges(Frozen):
     ) -> Edges:
         """Return the edges with a row per node and kind.
 
-        ``node_rows`` are the rows of the nodes of this process, ``whole_rows`` of all nodes. ``kinds`` returns
-        the kind of each edge, by edge id. Edges that lie in this order already are shared.
+        ``node_rows`` are the rows of the nodes of this process, ``whole_rows`` of all nodes.
+        ``kinds`` returns the kind of each edge, by edge id. Edges that lie in this order already
+        are shared.
         """
         if whole_rows.is_plain:
             return self
-        # the row of each edge is a number that grows by node, then kind: sorted by it they are laid out
+        # the row of each edge is a number that grows by node, then kind: sorted by it they are laid
+        # out
         nodes = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))
         row = node_rows.of_edges(nodes, self.by_position(kinds()))
         if (row[1:] < row[:-1]).any():
             indptr, order = kernels.csr.sort_by_destination(row, node_rows.num_rows)
             return self._reordered(indptr, order, node_rows, whole_rows)
+        counts = np.bincount(row, minlength=node_rows.num_rows)
         return Edges._trusted(
-            np.append(0, np.cumsum(np.bincount(row, minlength=node_rows.num_rows))),
+            np.append(0, np.cumsum(counts)),
             self.indices,
             self.edge_ids,
             node_rows=node_rows,
