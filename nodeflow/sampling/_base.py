@@ -205,7 +205,6 @@ class SamplerBase(metaclass=ExplainedABC):
             if callable(value):  # its text has an address, which differs between processes
                 values[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
-        # what belongs to every sampler, or is read from the graph, decides nothing
         elsewhere = (
             names_of(type(self))
             | self._from_graph

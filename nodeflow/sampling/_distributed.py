@@ -119,9 +119,9 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
         indices = there.edges.indices[candidates.positions]
         ids = there.edges.ids(candidates.positions)
         weights = [] if there.weights is None else [there.weights[ids]]
-        kinds = (
-            [] if there.edges.whole_rows.is_plain else [there.edges.kinds_at(candidates.positions)]
-        )
+        kinds = []
+        if not there.edges.whole_rows.is_plain:
+            kinds.append(there.edges.kinds_at(candidates.positions))
         eid = narrowed(there.edges.whole.edge_ids_of(ids), graph.num_edges)
         return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
 
@@ -148,11 +148,9 @@ def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
     """
     nodes = graph.near.held.masters.numpy()
     is_owned = graph.peers.owners(nodes) == graph.peers.rank
-    return (
-        slice(None)
-        if is_owned.all()
-        else np.flatnonzero(np.repeat(is_owned, np.diff(edges.node_indptr)))
-    )
+    if is_owned.all():
+        return slice(None)
+    return np.flatnonzero(np.repeat(is_owned, np.diff(edges.node_indptr)))
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:

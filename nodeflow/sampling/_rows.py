@@ -169,8 +169,8 @@ class RowSampler(Sampler):
         return DrawnByKind(of, self.graph.schema.relations, self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
-        # draws trust that rows are those of the kinds a reader of plain edges, as a view has them,
-        # is laid out anew; what it leaves out stays out
+        # draws trust that rows are those of the kinds: a reader of plain edges, as a view has them,
+        # is laid out anew, and what it leaves out stays out
         if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
             laid_out = self.kinds.lay_out(reader.edges.intact(), self.graph)
             plain = reader.intact()._replace(edges=laid_out)
@@ -208,8 +208,12 @@ class RowSampler(Sampler):
             return ""
         if max(fanouts) < 0:
             return ""
-        drawn = "all its neighbours" if fanouts[-1] < 0 else fanouts[-1]
-        return f"flow order: a seed draws {'' if self.fixed_sizes else 'about '}{drawn}"
+        drawn = str(fanouts[-1])
+        if fanouts[-1] < 0:
+            drawn = "all its neighbours"
+        elif not self.fixed_sizes:
+            drawn = f"about {drawn}"
+        return f"flow order: a seed draws {drawn}"
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
@@ -235,11 +239,13 @@ class RowSampler(Sampler):
         index = ident if places is nodes else edges.node_rows.of(places)[0]
         if step.contexts is None:
             return DrawingRows(index, ident, None, kinds), begins
-        contexts = form.array(step.contexts)
-        roots = contexts if step.roots is None else form.array(step.roots)
-        if not layout.is_plain:
-            contexts = form.spread(contexts, begins, len(ident))
-            roots = form.spread(roots, begins, len(ident))
+
+        def per_row(of_nodes: Tensor) -> Any:
+            values = form.array(of_nodes)
+            return values if layout.is_plain else form.spread(values, begins, len(ident))
+
+        contexts = per_row(step.contexts)
+        roots = contexts if step.roots is None else per_row(step.roots)
         return DrawingRows(index, ident + layout.num_rows * roots, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
