@@ -209,7 +209,7 @@ BY_HAND = {
         ("Flow(structure, Layer(2), Layer(2), (0, 1))", "ValueError", "wrong number of sources"),
         ("sampling.base.Choice([0, 2], [0])", "ValueError", "indptr must go from 0"),
         ("sampling.base.Choice([0, 1])", "ValueError", "either positions or src"),
-        ("sampling.base.Choice(None, [0])", "TypeError", "indptr must say where the edges"),
+        ("sampling.base.Choice(None, [0])", "TypeError", "indptr must be one-dimensional integers"),
         ("sampling.base.Choice([0, 1], [0], nodes=[0])", "ValueError", "ndata goes with nodes"),
         (
             "chosen(graph, choose_for([7]))([0])",
@@ -344,7 +344,7 @@ BY_HAND = {
         (
             "LaborSampler(graph, [2], iterations=101)",
             "ValueError",
-            "iterations must be at most 100",
+            "iterations must be 0 to 100",
         ),
         (
             "RandomWalkSampler(graph, 1, walk_length=10**7, num_walks=10**4)([0])",
