@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -38,19 +38,6 @@ from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._keys import Call, Keys, keys_of
 from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._options import arguments, is_plain, names_of
-
-
-class _Missing:
-    """Stands in for the graph until ``SamplerBase.__init__`` sets it; its error names the call that
-    was forgotten.
-    """
-
-    def __get__(self, sampler: Any, kind: type) -> Any:
-        if sampler is None:
-            return self
-        raise TypeError(
-            f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first"
-        )
 
 
 @taught
@@ -123,13 +110,12 @@ class SamplerBase(metaclass=ExplainedABC):
     graph.
     """
 
-    graph: Graph = _Missing()  # type: ignore[assignment]
+    graph: Graph
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         sampler = super().__new__(cls)
-        named = inspect.signature(cls.__init__).parameters.values()
-        _self, *by_place = (p.name for p in named if p.kind <= p.VAR_POSITIONAL)
-        passed = {**dict(zip(by_place, arguments, strict=False)), **options}
+        _self, *names = inspect.signature(cls.__init__).parameters
+        passed = {**dict(zip(names, arguments, strict=False)), **options}
         # the names alone: values such as masks of all edges are kept by the attributes that need
         # them
         sampler.__dict__["made_with"] = {
@@ -241,12 +227,18 @@ class SamplerBase(metaclass=ExplainedABC):
     def __repr__(self) -> str:
         backend = "" if self.form is COMPILED else f"draws in {self.backend}"
         note = "; ".join(filter(None, (self.note(), backend)))
-        return f"{self.text()}  # {note}" if note else self.text()
+        return "  # ".join(filter(None, (self.text(), note)))
 
     def text(self) -> str:
         """Return the call that makes this sampler, for texts about it."""
-        settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}({self.graph}{settings})"
+        subject, hidden = self._made_of()
+        settings = self.settings.items()
+        words = [f"{name}={value!r}" for name, value in settings if name not in hidden]
+        return f"{type(self).__name__}({', '.join([subject, *words])})"
+
+    def _made_of(self) -> tuple[str, Container[str]]:
+        """Return the text of the first argument, and the names of the settings that it says."""
+        return repr(self.graph), ()
 
     def note(self) -> str:
         """Return a line on the sizes drawn per seed, shown after the call: their order is easily
@@ -380,15 +372,7 @@ class SamplerBase(metaclass=ExplainedABC):
         ``[B, m]``.
         """
         flat_ids, shape = self.flat_seeds(seeds)
-        try:
-            ids = as_ids(flat_ids, "seeds", self.num_seeds, self.seed_kind)
-        except IndexError as error:
-            if self.seed_kind == "node":
-                raise
-            kind = with_article(self.seed_kind)
-            raise IndexError(
-                f"{error}; a seed of {type(self).__name__} is {kind}, not a node"
-            ) from None
+        ids = as_ids(flat_ids, "seeds", self.num_seeds, self.seed_kind)
         return ids, shape or (len(ids),)
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
@@ -410,14 +394,12 @@ class SamplerBase(metaclass=ExplainedABC):
         )
         if flat is not seeds:
             return flat, None
-        if isinstance(seeds, (tuple, list)):
-            words = [isinstance(part, str) for part in seeds[:3]]
-        else:
-            words = []
-        if words == [True, False]:
+        if isinstance(seeds, tuple) and any(isinstance(part, str) for part in seeds[:1]):
             raise TypeError(
                 "seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids"
             )
+        # a torch DataLoader passes a list of what its dataset gives: numbers, rows, or tensors
+        # without dimensions, which numpy would read one by one
         nested = isinstance(seeds, Sequence) and any(
             isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds
         )
@@ -442,18 +424,13 @@ class SamplerBase(metaclass=ExplainedABC):
                 f"a seed of {type(self).__name__} is {with_article(self.seed_kind)}, which has no "
                 "type"
             )
-        parts: Mapping[Any, OfType] = (
-            self.graph.nodes if self.seed_kind == "node" else self.graph.relations
-        )
-        return torch.cat(
-            [
-                torch.arange(0),
-                *(
-                    parts[name].to_graph(ids, name=f"seeds[{name!r}]")
-                    for name, ids in seeds.items()
-                ),
-            ]
-        )
+        parts: Mapping[Any, OfType] = self.graph.nodes
+        if self.seed_kind == "edge":
+            parts = self.graph.relations
+        flat = [torch.arange(0)]
+        for name, ids in seeds.items():
+            flat.append(parts[name].to_graph(ids, name=f"seeds[{name!r}]"))
+        return torch.cat(flat)
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(
@@ -466,12 +443,15 @@ class SamplerBase(metaclass=ExplainedABC):
         if len(shape) == 1:
             return batch
         index = batch.seed_index
+        # a sampler whose last layer holds other nodes than the seeds, such as a subgraph, has no
+        # row of that layer for each seed, and so no rows of the shape in which they were given
         if index.shape != ids.shape or not np.array_equal(batch.seeds[index].cpu().numpy(), ids):
             raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
         """The keys of a call with checked seeds, or of its step, see ``keys_of``."""
+        # all shares of a step draw with one key, whichever process draws which
         of_step = ids if call.step is None else self._seeds(call.step.ids)[0]
         return keys_of(self, call, (*self._identity(of_step), *identity))
 
@@ -495,9 +475,11 @@ class SamplerBase(metaclass=ExplainedABC):
 
         All processes that hold the graph must have the same settings.
         """
-        own = self.__dict__.keys() - self._from_graph
+        # what appears during ``read_graph`` is made of the graph: pickles leave it out, since the
+        # graph travels beside it and tables of its columns may be as large
+        before = self.__dict__.keys() - self._from_graph
         self.read_graph()
-        self._from_graph = frozenset(self.__dict__.keys() - own)
+        self._from_graph = frozenset(self.__dict__.keys() - before)
         self.graph.peers.agree(
             f"settings of {type(self).__name__}",
             lambda: {name: repr(value) for name, value in self.settings.items()},
@@ -505,9 +487,8 @@ class SamplerBase(metaclass=ExplainedABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # the graph travels as itself, by the names of its files where it can
-        return {
-            name: value for name, value in self.__dict__.items() if name not in self._from_graph
-        }
+        state = self.__dict__.items()
+        return {name: value for name, value in state if name not in self._from_graph}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

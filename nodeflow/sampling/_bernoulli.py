@@ -75,10 +75,9 @@ class BernoulliSampler(RowSampler):
     ) -> None:
         sizes = fanouts if num_neighbors is None else num_neighbors
         if (sizes is None) == (rates is None):
-            number = "neither" if sizes is None else "both"
             raise ValueError(
                 "BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, "
-                f"0.5]; got {number}"
+                f"0.5]; got fanouts={sizes} and rates={rates}"
             )
         kind = "relation" if edge_type is None else "edge type"
         if sizes is None:
@@ -97,10 +96,10 @@ class BernoulliSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        of = "fanouts" if self.rates is None else "rates"
-        self._counts = [
-            self.kinds.numbers(number, of) for number in self.fanouts or self.rates or ()
-        ]
+        if self.rates is None:
+            self._read_counts(self.fanouts or ())
+        else:
+            self._read_counts(self.rates, "rates")
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         counts = self._counts[step.flow].astype(np.float64)
@@ -116,10 +115,10 @@ class BernoulliSampler(RowSampler):
         def inverse() -> Floats:
             return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
 
-        return Drawn(indptr, positions, src, None if every.all() else inverse, False)
+        return Drawn(indptr, positions, src, None if every.all() else inverse, varies=False)
 
 
-def _rate(value: object, name: str, of_kind: bool) -> float:
+def _rate(value: object, name: str, *, of_kind: bool) -> float:
     if of_kind:
         return as_number(value, name, least=0, most=1)
     return as_number(value, name, above=0, most=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +52,7 @@ class Candidates(Frozen):
         edges = reader.edges
         first, end = edges.spans_of(dst_nid.numpy())
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
+        # ``csr_rows`` counts by rows, of which a node may have several: candidates are by node
         indptr, positions = edges.staying(np.concatenate([[0], np.cumsum(end - first)]), positions)
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
@@ -81,7 +83,7 @@ class Candidates(Frozen):
     @property
     def dst(self) -> Tensor:
         """Parent id of the destination, int64 ``[E]``."""
-        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
+        return self.dst_nid[self.rows]
 
     @property
     def eid(self) -> Tensor:
@@ -129,6 +131,7 @@ class Candidates(Frozen):
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
         cell: Tensor | Lazy[Tensor] | None = weight
+        # 1 / probability in float64: weights that float32 rounds are rounded once, at the end
         if weight is None and (prob is not None or self._reader.weights is not None):
             chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
             if chance.ndim and chance.shape != (len(rows),):
@@ -146,6 +149,7 @@ class Candidates(Frozen):
                 )
             precise = self.edge_weight[torch.from_numpy(rows)] / chance
             cell = Lazy.of(precise) if self._reader.weight_type is np.float64 else precise.float()
+        # rows ascend, so those of a destination are found by the ends of its candidates
         return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
 
     def __len__(self) -> int:
@@ -187,10 +191,8 @@ class BoundSampler(SamplerBase):
         self.reader = self.reader.in_form(self.form)
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
-        if reason := self._lacks_torch():
-            raise TypeError(
-                f"{type(self).__name__} draws in compiled loops only, on the CPU: {reason}"
-            )
+        if self._lacks_torch():
+            return super().in_torch(device)  # raises
         form = InTorch(as_device(device))
         form.check()
         other = self.with_reader(self.reader.in_form(form))
@@ -210,16 +212,13 @@ class BoundSampler(SamplerBase):
         left = {name for name, p in arguments(type(self)).items() if p.default is None}
         settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
         settings |= self.view.settings
-        if (left_out := self.reader.left_out) is not None:
+        if len(left_out := self.reader.left_out):
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
-    def text(self) -> str:
-        settings = self.settings
-        of_view = self.view.settings
-        words = [f"{name}={value!r}" for name, value in settings.items() if name not in of_view]
-        edges = self.graph if self.view.is_plain else self.view
-        return f"{type(self).__name__}({', '.join([repr(edges), *words])})"
+    def _made_of(self) -> tuple[str, Container[str]]:
+        subject = repr(self.graph) if self.view.is_plain else repr(self.view)
+        return subject, self.view.settings
 
     def without_edges(self, eid: IdsLike) -> Self:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
@@ -254,8 +253,7 @@ class BoundSampler(SamplerBase):
         """
         check_one_process(self.graph, "estimand()")
         number = self.view.numbers()
-        if self.reader.left_out is not None:
-            number[torch.from_numpy(self.reader.left_out)] = 0
+        number[torch.from_numpy(self.reader.left_out)] = 0
         return number
 
     def __getstate__(self) -> dict[str, Any]:
@@ -264,5 +262,4 @@ class BoundSampler(SamplerBase):
     def __setstate__(self, state: dict[str, Any]) -> None:
         left_out = state.pop("_left_out")
         super().__setstate__(state)
-        if left_out is not None:
-            self.reader = self.reader.without(left_out, self.graph.for_sampling.held_part)
+        self.reader = self.reader.without(left_out, self.graph.for_sampling.held_part)

@@ -29,6 +29,9 @@ from nodeflow.flow import Flow, FlowParts, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
+Columns: TypeAlias = "Mapping[str, Tensor]"
+"""Columns of a frame, by name."""
+
 
 class Choice(Frozen):
     """The edges a sampler chose for its destinations, grouped by destination.
@@ -84,9 +87,9 @@ class Choice(Frozen):
     eid: Tensor | None
     weight: Lazy[Tensor] | None
     needs_weight: bool | None
-    edata: Mapping[str, Tensor]
+    edata: Columns
     nodes: Tensor | None
-    ndata: Mapping[str, Tensor]
+    ndata: Columns
     relations: Lazy[Tensor] | None
     _fresh: list[Ints] | None
 
@@ -98,9 +101,9 @@ class Choice(Frozen):
         src: IdsLike | None = None,
         eid: IdsLike | None = None,
         weight: Tensor | Callable[[], Tensor] | Lazy[Tensor] | None = None,
-        edata: Mapping[str, Tensor] | None = None,
+        edata: Columns | None = None,
         nodes: IdsLike | None = None,
-        ndata: Mapping[str, Tensor] | None = None,
+        ndata: Columns | None = None,
     ) -> None:
         if (positions is None) == (src is None):
             raise ValueError("a Choice takes either positions or src")
@@ -108,16 +111,14 @@ class Choice(Frozen):
             raise ValueError(
                 "eid goes with src; edges given by positions have the ids of the parent's edges"
             )
-        if indptr is None:
-            raise TypeError(
-                "indptr must say where the edges of each destination begin and end, got None"
-            )
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
-        arrays = {"indptr": indptr, "positions": positions, "src": src, "eid": eid, "nodes": nodes}
+        arrays = {"positions": positions, "src": src, "eid": eid, "nodes": nodes}
         ints = {name: _int64(value, name) for name, value in arrays.items() if value is not None}
+        tensors = {name: torch.from_numpy(ints[name]) for name in ("eid", "nodes") if name in ints}
         size = len(ints["src" if positions is None else "positions"])
-        check_indptr(ints["indptr"], size)
+        ends = _int64(indptr, "indptr")
+        check_indptr(ends, size)
         if eid is not None:
             check_length(ints["eid"], "eid", size, "chosen edge")
         if weight is None or isinstance(weight, Lazy):
@@ -127,16 +128,18 @@ class Choice(Frozen):
         else:
             cell = Lazy.of(_weight(weight, size).clone())
         self._set(
-            indptr=ints["indptr"], positions=ints.get("positions"), src=ints.get("src"), _fresh=None
+            indptr=ends,
+            positions=ints.get("positions"),
+            src=ints.get("src"),
+            _fresh=None,
+            eid=tensors.get("eid"),
+            weight=cell,
+            needs_weight=None if cell else False,
+            edata=dict(edata or {}),
+            nodes=tensors.get("nodes"),
+            ndata=dict(ndata or {}),
+            relations=None,
         )
-        self._set(relations=None)
-        self._set(
-            weight=cell, needs_weight=False if cell is None else None, edata=dict(edata or {})
-        )
-        self._set(
-            eid=None if eid is None else torch.from_numpy(ints["eid"]), ndata=dict(ndata or {})
-        )
-        self._set(nodes=None if nodes is None else torch.from_numpy(ints["nodes"]))
 
     @classmethod
     def of_kernel(
@@ -148,9 +151,9 @@ class Choice(Frozen):
         *,
         needs_weight: bool | None,
         eid: Tensor | None = None,
-        edata: Mapping[str, Tensor] | None = None,
+        edata: Columns | None = None,
         nodes: Tensor | None = None,
-        ndata: Mapping[str, Tensor] | None = None,
+        ndata: Columns | None = None,
         relations: Lazy[Tensor] | None = None,
     ) -> Choice:
         """Return a Choice of arrays that a compiled loop made, which are not checked.
@@ -167,6 +170,7 @@ class Choice(Frozen):
         if positions is None:
             fresh = []
             kept_src = src
+        # a small batch spends most of its time in calls: one ``_set``, and no checks
         self._set(
             indptr=indptr,
             positions=positions,
@@ -251,17 +255,22 @@ def flows_of(
     for k, choice in enumerate(choices):
         i = len(choices) - 1 - k
         indices = form.tensor(sources[k])
-        num_src = layers[k + 1].num_nodes
-        structure = Structure._trusted(form.tensor(choice.indptr), indices, num_src)
-        parts: FlowParts = {
-            "parent_eid": parent_eid(edges, choice),
-            "data": Frame(len(indices), choice.edata),
-            "weight": choice.weight,
-            "needs_weight": choice.needs_weight,
-            "prefix": prefix,
-            "relations": choice.relations,
-        }
-        flow = Flow._trusted(structure, layers[k + 1], layers[k], (i, i + 1), **parts)
+        src = layers[k + 1]
+        dst = layers[k]
+        indptr = form.tensor(choice.indptr)
+        structure = Structure._trusted(indptr, indices, src.num_nodes)
+        flow = Flow._trusted(
+            structure,
+            src,
+            dst,
+            (i, i + 1),
+            parent_eid=parent_eid(edges, choice),
+            data=Frame(len(indices), choice.edata),
+            weight=choice.weight,
+            needs_weight=choice.needs_weight,
+            prefix=prefix,
+            relations=choice.relations,
+        )
         flows.append(flow)
     return flows
 
@@ -278,19 +287,21 @@ def prefixes(
             "with reuse=True flows are prefixes of one structure: no columns of a Choice"
         )
     form = edges.form
+    # how many edges the flows nearer to the seeds have, up to each
     num_edges = list(accumulate(map(len, sources)))
+    # every flow added the edges of the nodes that were new in its layer, so edges stand in the
+    # order of the nodes of the last layer, and the edges of flow i are the first of all
     indptrs = [form.array(np.zeros(1, np.int64))]
     for choice, begin in zip(choices, [0, *num_edges], strict=False):
         indptrs.append(choice.indptr[1:] + begin)
     indptr = form.tensor(form.joined(indptrs))
     indices = form.tensor(form.joined(sources))
     parts = _joined_parts(edges, choices)
-    whole, contexts = nodes[-1]
+    last_nodes, contexts = nodes[-1]
     layers = []
-    for ids, _ in nodes:
-        size = len(ids)
+    for size in (len(ids) for ids, _ in nodes):
         context = None if contexts is None else contexts[:size]
-        layers.append(Layer._trusted(size, whole[:size], context=context))
+        layers.append(Layer._trusted(size, last_nodes[:size], context=context))
     flows = []
     for k, size in enumerate(num_edges):
         i = len(choices) - 1 - k
@@ -316,14 +327,12 @@ def _joined_parts(edges: Edges, choices: Sequence[Choice]) -> FlowParts:
 
 def _weights_of(choice: Choice, form: Form) -> Lazy[Tensor]:
     """The estimator weights of a Choice, also where all are 1."""
-    if choice.weight is not None:
-        return choice.weight
-    num_edges = choice.indptr[-1]  # read when weights are
+    num_edges = choice.indptr[-1]
 
     def ones() -> Tensor:
-        return form.placed(np.ones(int(num_edges), np.float32))
+        return form.placed(np.ones(int(num_edges), np.float32))  # waits for a device
 
-    return Lazy(ones)
+    return choice.weight or Lazy(ones)
 
 
 def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:
@@ -332,13 +341,12 @@ def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:
 
 def needs_weight(answers: Iterable[bool | None]) -> bool | None:
     """Return whether edges of several choices need weights: None, unless one does or none does."""
+    # one flow that needs weights decides for all; one that does not know leaves all unknown
     distinct = set(answers)
-    if True in distinct:
-        return True
-    return None if None in distinct else False
+    return True in distinct or (None if None in distinct else False)
 
 
-def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:
+def _spread(columns: Columns, rows: Tensor, size: int) -> dict[str, Tensor]:
     """Columns of ``size`` rows with the given ones at ``rows`` and zeros elsewhere,
     differentiable.
     """
@@ -360,15 +368,18 @@ def first_rows(
     def first(cell: Lazy[Tensor] | None) -> Lazy[Tensor] | None:
         return None if cell is None else Lazy(lambda: cell.get()[:size])
 
-    own: FlowParts = {
-        **parts,
-        "parent_eid": first(parts["parent_eid"]),
-        "weight": first(parts["weight"]),
-    }
-    own["relations"] = first(parts.get("relations"))
-    own["prefix"] = True
     structure = Structure._trusted(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
-    return Flow._trusted(structure, src, dst, (i, i + 1), **own)
+    return Flow._trusted(
+        structure,
+        src,
+        dst,
+        (i, i + 1),
+        parent_eid=first(parts["parent_eid"]),
+        weight=first(parts["weight"]),
+        needs_weight=parts["needs_weight"],
+        relations=first(parts.get("relations")),
+        prefix=True,
+    )
 
 
 def check_choice(graph: Graph, edges: Edges, choice: object, dst: Ints, flow: int) -> None:
@@ -395,17 +406,17 @@ def check_choice(graph: Graph, edges: Edges, choice: object, dst: Ints, flow: in
     first, end = (np.repeat(ends, np.diff(choice.indptr)) for ends in edges.spans_of(dst))
     if (i := first_true((positions < first) | (positions >= end))) is not None:
         raise ValueError(
-            f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination "
-            f"{np.repeat(dst, np.diff(choice.indptr))[i]} lie at {first[i]} to {end[i] - 1}; "
-            "positions count in the sampler's edge arrays, not edge ids (see Candidates.select)"
+            f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination lie "
+            f"at {first[i]} to {end[i] - 1} in the sampler's edge arrays (see Candidates.select)"
         )
 
 
 def parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:
     """Return the parent ids of the chosen edges, -1 for an edge without one."""
     positions = choice.positions
-    eid = choice.eid
     if positions is not None:
         return Lazy(lambda: edges.parent_eid(positions))
+    if choice.eid is not None:
+        return Lazy.of(choice.eid)
     size = int(choice.indptr[-1])
-    return Lazy(lambda: torch.from_numpy(np.full(size, -1))) if eid is None else Lazy.of(eid)
+    return Lazy(lambda: torch.from_numpy(np.full(size, -1)))

@@ -8,14 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._core.base.frozen import Frozen
-from nodeflow._core.base.types import IdsLike
+from nodeflow._core.base.types import Floats, IdsLike
 from nodeflow._core.edges.numbering import distinct_in_order
 from nodeflow._core.edges.view import EdgeView, graph_of
 from nodeflow._core.random import Random, derive_key, hash_ids
@@ -77,6 +76,7 @@ def undirected_pairs(graph: Graph) -> Any:
     """
     import scipy.sparse  # a third of a second that only partitions need
 
+    # METIS takes undirected graphs: a pair is linked if there is an edge either way
     indptr, src, _ = graph.csc()
     dst = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
     u = src[src != dst]
@@ -169,31 +169,30 @@ class ClusterSampler(SubgraphSampler):
         return self.parts.count
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
-        return cast(
-            "Ints", self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
-        )
+        parts, _ = distinct_in_order(seeds)
+        _, places = kernels.csr.csr_rows(self._begin, parts)
+        return cast("Ints", self._members[places])
 
-    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
+    def inverse(self, part: Subgraph, seeds: Ints) -> Floats | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None
         for one part.
         """
-        q = len(distinct_in_order(seeds)[0])
+        q = len(np.unique(seeds))
         if q < 2:
             return None
-        own = self.parts.numbers[part.nodes]
-        return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
+        part_of = self.parts.numbers[part.nodes]
+        is_inner = part_of[part.indices] == part_of[part.dst]
+        return np.where(is_inner, 1.0, (self.parts.count - 1) / (q - 1))
 
     def _needs_weight(self, seeds: Ints) -> bool:
-        return self.reader.weights is not None or len(distinct_in_order(seeds)[0]) >= 2
+        return self.reader.weights is not None or len(np.unique(seeds)) >= 2
 
 
 def _parts(graph: Graph, parts: int | IdsLike | Parts, seed: int) -> Parts:
     if isinstance(parts, Parts):
         check_length(parts.numbers, "parts", graph.num_nodes, "node")
         return parts
-    if not isinstance(parts, Iterable) or (
-        isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0
-    ):
+    if not isinstance(parts, Iterable) or getattr(parts, "ndim", 1) == 0:
         count = as_count(parts, "parts", 1)
         check_one_process(graph, "ClusterSampler(parts=<a number>)")
         return Parts(partition(graph, count, seed).numpy(), count)

@@ -8,7 +8,7 @@ One process has all edges: every function here then hands back what it was given
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +20,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints, describe
 from nodeflow._core.base.dtypes import DTYPES
+from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
 from nodeflow._core.edges.forms import Placed
@@ -45,17 +46,21 @@ Arrays = list[Array]
 
 def _chosen_here(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     """All edges of the destinations travel here, and are chosen among here."""
-    own = with_rows_of(sampler, dst.numpy())
-    choice = own.choose(dst, step)
-    edges = own.reader.edges
+    local = with_rows_of(sampler, dst.numpy())
+    choice = local.choose(dst, step)
+    edges = local.reader.edges
     check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
-    src = choice.take_sources(edges)
-    eid = parent_eid(edges, choice).get()
-    weight = None if choice.weight is None else choice.weight.get
-    columns: Any = {
-        name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")
-    }
-    return Choice.of_kernel(choice.indptr, None, src, weight, eid=eid, **columns)
+    return Choice.of_kernel(
+        choice.indptr,
+        None,
+        choice.take_sources(edges),
+        None if choice.weight is None else choice.weight.get,
+        needs_weight=choice.needs_weight,
+        eid=parent_eid(edges, choice).get(),
+        edata=choice.edata,
+        nodes=choice.nodes,
+        ndata=choice.ndata,
+    )
 
 
 class _BroughtIds(WholeIds):
@@ -91,15 +96,15 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     if graph.peers.size == 1:
         return sampler
 
+    # each row is fetched once, however often its node is asked for
     rows = np.unique(nodes)
     indptr, indices, ids, *column = edges_of(graph, reader, rows)
     whole = _BroughtIds(graph.num_nodes, rows, ids)
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
-    edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
-    return sampler.with_reader(
-        Reader(edges, Placed(column[0]) if column else None, reader.weight_type, None)
-    )
+    edges = edges.by_kind(lambda: kinds, node_rows=layout.restricted(rows), whole_rows=layout)
+    weights = Placed(column[0]) if column else None
+    return sampler.with_reader(Reader(edges, weights, reader.weight_type, None))
 
 
 def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
@@ -109,22 +114,23 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
     where a node may have several rows; their weights, where the reader has weights.
     """
 
-    def found(own: Reader, nodes: Ints) -> Arrays:
-        candidates = Candidates(own, torch.from_numpy(nodes))
-        indices = own.edges.indices[candidates.positions]
-        ids = own.edges.ids(candidates.positions)
-        weights = [] if own.weights is None else [own.weights[ids]]
-        kinds = [] if own.edges.whole_rows.is_plain else [own.edges.kinds_at(candidates.positions)]
-        eid = narrowed(own.edges.whole.edge_ids_of(ids), graph.num_edges)
+    def found(there: Reader, nodes: Ints) -> Arrays:
+        candidates = Candidates(there, torch.from_numpy(nodes))
+        indices = there.edges.indices[candidates.positions]
+        ids = there.edges.ids(candidates.positions)
+        weights = [] if there.weights is None else [there.weights[ids]]
+        kinds = []
+        if not there.edges.whole_rows.is_plain:
+            kinds.append(there.edges.kinds_at(candidates.positions))
+        eid = narrowed(there.edges.whole.edge_ids_of(ids), graph.num_edges)
         return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
 
     routes, parcels = to_owners(graph, reader, [nodes], [])
     asked = graph.peers.ask("edges of nodes", parcels, with_reader(graph, reader, found))
     answers = [arrays for arrays in asked if arrays]
-    indptr, taken = _in_order([arrays[0] for arrays in answers], routes)
-    indices, ids, *columns = (
-        taken(list(arrays)) for arrays in list(zip(*answers, strict=True))[1:]
-    )
+    counts, *rows = zip(*answers, strict=True)
+    indptr, taken = _in_order(counts, routes)
+    indices, ids, *columns = map(taken, rows)
     return [indptr, indices, ids.astype(np.int64, copy=False), *columns]
 
 
@@ -141,8 +147,10 @@ def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
     here.
     """
     nodes = graph.for_sampling.held_part.masters.numpy()
-    own = graph.peers.owners(nodes) == graph.peers.rank
-    return slice(None) if own.all() else np.flatnonzero(np.repeat(own, np.diff(edges.node_indptr)))
+    is_owned = graph.peers.owners(nodes) == graph.peers.rank
+    if is_owned.all():
+        return slice(None)
+    return np.flatnonzero(np.repeat(is_owned, np.diff(edges.node_indptr)))
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:
@@ -157,19 +165,19 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     if peers.size == 1:
         return squared_norms(edges.indices, weights, size)
     masters = graph.masters.numpy()
-    own = own_positions(graph, edges)
+    owned = own_positions(graph, edges)
     dst = np.repeat(graph.for_sampling.held_part.masters.numpy(), np.diff(edges.indptr))
-    columns = [
-        column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))
-    ]
+    columns = [edges.indices[owned], dst[owned]]
+    if weights is not None:
+        columns.append(weights[owned])
     routes = Routes(peers.owners(columns[0]), peers.size)
     received = peers.exchange("edges by source", routes.parcels(*columns))
-    empty = [column[:0] for column in columns]
-    src, dst, *rest = map(
-        np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True)
-    )
+    answers = [[column[:0] for column in columns], *filter(None, received)]
+    src, dst, *squared = map(np.concatenate, zip(*answers, strict=True))
+    # sums of floats depend on their order: that of the whole graph is by destination
     order = np.argsort(dst, kind="stable")
-    of_masters = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
+    given = squared[0][order] if squared else None
+    of_masters = squared_norms(src[order], given, size)[masters]
     norms = np.zeros(size)
     for nodes, some in peers.gather("squared norms", [masters, of_masters]):
         norms[nodes] = some
@@ -189,7 +197,7 @@ def to_owners(
     peers = graph.peers
     held = graph.for_sampling.held_part
     routes = Routes(held.holders(columns[0]), peers.size)
-    left_out = NOTHING if reader.left_out is None else reader.left_out
+    left_out = reader.left_out
     lies = peers.owners(left_out, "edge") if len(left_out) else left_out
     parcels: list[Arrays] = []
     for rank in range(peers.size):
@@ -212,13 +220,11 @@ def with_reader(
     """What answers questions with a reader, which leaves out those edges that are named before the
     question.
     """
+    # an edge that is left out here may lie there, so the question names them
     intact = reader.intact()
 
     def answered(left_out: Ints, *question: Array) -> Arrays:
-        return answer(
-            intact.without(left_out, graph.for_sampling.held_part) if len(left_out) else intact,
-            *question,
-        )
+        return answer(intact.without(left_out, graph.for_sampling.held_part), *question)
 
     return answered
 
@@ -258,11 +264,14 @@ def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Ch
         return choice
     keys = np.array([step.random.key, step.batch_random.key, step.epoch_random.key], np.uint64)
     number = [] if step.batch_number is None else [step.batch_number]
-    columns = [None if column is None else column.numpy() for column in (step.contexts, step.roots)]
-    has = [column is not None for column in (*columns, times)]
-    facts = [keys, np.array(number, np.int64), np.array([step.flow, *has])]
-    facts.append(np.zeros(0) if times is None else times)
-    entries = [dst.numpy(), *(NOTHING if column is None else column for column in columns)]
+    columns = (step.contexts, step.roots, times)
+    has = [column is not None for column in columns]
+    contexts, roots, stamps = (
+        NOTHING if column is None else np.asarray(column) for column in columns
+    )
+    entries = [dst.numpy(), contexts, roots]
+    facts = [keys, np.array([step.flow, *has, *number]), stamps]
+    # what is asked says all that the draw depends on: any process can make it
     routes, parcels = to_owners(graph, sampler.reader, entries, facts)
     answers = ask(parcels, last=step.flow == 0)
     return _joined([arrays for arrays in answers if arrays], routes)
@@ -288,29 +297,28 @@ def _drawn_for_another(
     contexts: Ints,
     roots: Ints,
     keys: Array,
-    number: Ints,
     facts: Ints,
     times: Array,
 ) -> Arrays:
     """The edges of ``nodes`` that are drawn here for another process, from its question: see
     ``_chosen_by_owners``.
     """
-    flow, has_contexts, has_roots, has_times = facts.tolist()
+    flow, has_contexts, has_roots, has_times, *number = facts.tolist()
     random, batch_random, epoch_random = (Random(int(key)) for key in keys)
     step = Step(flow, random, batch_random, epoch_random, None, None, None)
-    # an empty array stands for None in a question
-    if len(number):
-        step = step._replace(batch_number=int(number[0]))
+    # an empty array stands for None in a question, where a batch may have no rows at all
+    if number:
+        step = step._replace(batch_number=number[0])
     if has_contexts:
         step = step._replace(contexts=torch.from_numpy(contexts))
     if has_times:
         step = step._replace(inputs=Call(times=times))
     if has_roots:
         step = step._replace(roots=torch.from_numpy(roots))
-    own = sampler if reader is sampler.reader else sampler.with_reader(reader)
-    choice = own.choose(torch.from_numpy(nodes), step)
+    local = sampler if reader is sampler.reader else sampler.with_reader(reader)
+    choice = local.choose(torch.from_numpy(nodes), step)
     check_choice(sampler.graph, reader.edges, choice, nodes, flow)
-    return _packed(own, choice)
+    return _packed(local, choice)
 
 
 def _check_travels(choice: Choice) -> None:
@@ -344,6 +352,7 @@ def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
     src = choice.take_sources(edges)
     eid = parent_eid(edges, choice).get().numpy()
+    # ids travel in the narrowest type: they are most of what is sent
     counts = narrowed(np.diff(choice.indptr), len(src))
     src = narrowed(src, graph.num_nodes)
     weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
@@ -360,44 +369,46 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
     indptr, taken = _in_order([counts for _, counts, *_ in answers], routes)
     answers = [arrays for arrays in answers if len(arrays[2])] or answers[:1]
     needs, names = zip(*(json.loads(arrays[0].tobytes()) for arrays in answers), strict=True)
-    if other := [each for each in names if each != names[0]]:
-        raise ValueError(
-            f"a Choice must have the same columns on all processes, got {names[0]} and {other[0]}"
-        )
-    weights = [
-        weight if weight.ndim else np.ones(len(src), np.float32)
-        for _, _, src, _, weight, *_ in answers
-    ]
-    weight = torch.from_numpy(taken(weights)) if any(arrays[4].ndim for arrays in answers) else None
-    needed = needs_weight(needs)
-
-    def column(place: int) -> Array:
-        return taken([arrays[place] for arrays in answers])
-
-    src = column(2).astype(np.int64, copy=False)
-    eid = column(3).astype(np.int64, copy=False)
-    columns = {}
-    for place, (name, kind) in enumerate(names[0], 5):
-        columns[name] = from_numpy(column(place), DTYPES[kind])
-    get = None if weight is None else lambda: weight
+    if any(other != names[0] for other in names):
+        raise ValueError(f"a Choice must have the same columns on all processes, got {names}")
+    _, _, sources, eids, weights, *columns = zip(*answers, strict=True)
+    weight = None
+    if any(part.ndim for part in weights):
+        # a process whose weights are all 1 has sent none
+        parts = [
+            part if part.ndim else np.ones(len(src), np.float32)
+            for part, src in zip(weights, sources, strict=True)
+        ]
+        weight = Lazy.of(torch.from_numpy(taken(parts))).get
+    edata = {}
+    for (name, kind), column in zip(names[0], columns, strict=True):
+        edata[name] = from_numpy(taken(column), DTYPES[kind])
+    src, eid = (taken(ids).astype(np.int64, copy=False) for ids in (sources, eids))
     return Choice.of_kernel(
-        indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns
+        indptr,
+        None,
+        src,
+        weight,
+        needs_weight=needs_weight(needs),
+        eid=torch.from_numpy(eid),
+        edata=edata,
     )
 
 
-def _in_order(counts: list[Array], routes: Routes) -> tuple[Ints, Callable[[Arrays], Array]]:
+def _in_order(
+    counts: Sequence[Array], routes: Routes
+) -> tuple[Ints, Callable[[Sequence[Array]], Array]]:
     """The ``indptr`` of entries in the order of their questions, and what joins the answers of all
     in that order.
 
     ``counts``: by process that answered, the number of edges of every entry that it was asked for.
     """
-    joined = np.concatenate(counts)
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(joined, dtype=np.int64)])
+    indptr = np.append(0, np.cumsum(np.concatenate(counts), dtype=np.int64))
     index = None
     if not routes.in_order:
         indptr, index = kernels.csr.csr_rows(indptr, routes.back())
 
-    def taken(arrays: Arrays) -> Array:
+    def taken(arrays: Sequence[Array]) -> Array:
         every: Array = np.concatenate(arrays)
         return every if index is None else every[index]
 

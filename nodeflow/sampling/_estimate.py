@@ -71,14 +71,9 @@ class Estimate(NamedTuple):
 
     def __repr__(self) -> str:
         rows = [_HEAD, *self._rows()]
-        text = ""
-        for row in rows:
-            line = ""
-            for i, cell in enumerate(row):
-                longest = max(len(other[i]) for other in rows)
-                line += cell.rjust(longest + _GAPS[i])
-            text += f"{line.rstrip()}\n"
-        return text + self._words()
+        columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        line = "".join(f"{{:>{n + gap}}}" for n, gap in zip(columns, _GAPS, strict=True))
+        return "\n".join([*(line.format(*row).rstrip() for row in rows), self._words()])
 
     def _repr_html_(self) -> str:
         return page("Estimate", self._words(), table(_HEAD, self._rows(), numbers=range(6)))

@@ -64,38 +64,38 @@ class FastGCNSampler(LayerSampler):
         super().read_graph()
         weights = None if self.reader.weights is None else self._column
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
-        if weights is None and norms.max(initial=0) < 2**24 and self.draw == "replacement":
-            norms = norms.astype(np.float32)  # exactly the same numbers: of edges
-        types = list(self.graph.schema.nodes.values())
         order = key_of(self, 0)
         # by the number of the type, and of its draws: what the draws need
         self._prob: dict[tuple[int, int], Floats] = {}
         self._lines: dict[tuple[int, int], pps.Line] = {}
         self._steps: dict[int, pps.Ladder] = {}
-        for i, ids in enumerate(types):
-            own = norms[ids.start : ids.stop]
-            nodes = np.arange(ids.start, ids.stop)
-            if self.draw == "replacement" and own.any():
-                num_steps = max(len(own).bit_length() - 2, 0)
-                self._steps[i] = pps.ladder(own, num_steps)
+        # probabilities are those of the whole graph, so all that can be computed before a batch is
+        for i, ids in enumerate(self.graph.schema.nodes.values()):
+            scores = norms[ids.start : ids.stop]
+            if self.draw == "replacement" and scores.any():
+                num_bits = len(scores).bit_length() - 2
+                self._steps[i] = pps.ladder(scores, max(num_bits, 0))
             for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
-                self._prob[i, size] = list_probabilities(own, size)
+                self._prob[i, size] = list_probabilities(scores, size)
                 if self.draw == "systematic":
+                    nodes = np.arange(ids.start, ids.stop)
                     self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
-        # by the numbers of draws: the probability of every node
+        # by the numbers of draws the probability of every node, which flows of equal numbers share
         self._chances: dict[tuple[int, ...], Placed] = {}
-        for sizes in self._sizes if self.draw == "poisson" else ():
-            numbers = tuple(map(int, sizes))
-            of_types = [self._prob[i, size] for i, size in enumerate(numbers)]
-            self._chances[numbers] = Placed(np.concatenate(of_types))
+        if self.draw == "poisson":
+            for numbers in {tuple(sizes.tolist()) for sizes in self._sizes}:
+                of_types = [self._prob[i, size] for i, size in enumerate(numbers)]
+                self._chances[numbers] = Placed(np.concatenate(of_types))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.draw != "poisson":
             return super().choose(dst, step)
         edges = self.reader.edges
-        form = self.reader.edges.form
+        form = edges.form
+        # every node is drawn on its own by a hash of its id, so none but those that the
+        # destinations reach need to be looked at
         rows = edges.rows_of(self._nodes_of(dst))
-        (prob,) = self._chances[tuple(map(int, self._sizes[step.flow]))].at(form)
+        (prob,) = self._chances[tuple(self._sizes[step.flow].tolist())].at(form)
         indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
         src = form.take(edges.arrays.indices, positions)
         weight = self._weight(rows, indptr, positions, lambda: 1 / form.take(prob, src))
@@ -108,9 +108,8 @@ class FastGCNSampler(LayerSampler):
         parts = []
         for number, key, ids, size in self._draws(step, range(len(self.graph.schema.nodes))):
             if self.draw == "systematic":
-                picked = pps.pick_systematic(
-                    self._lines[number, size], self._prob[number, size], key
-                )
+                of_type = (number, size)
+                picked = pps.pick_systematic(self._lines[of_type], self._prob[of_type], key)
             elif number in self._steps:
                 picked = pps.pick_with_replacement(self._steps[number], size, key)
             else:

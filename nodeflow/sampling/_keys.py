@@ -86,6 +86,7 @@ class Keys(NamedTuple):
     def step(self, flow: int, contexts: Tensor | None) -> Step:
         """Return the step of a flow whose destinations are in ``contexts``, ``[num_dst]``."""
         roots = None
+        # a context is a number in its call; what it stands for decides the draw
         if self.contexts is not None:
             roots = self.contexts[contexts]
         return Step(

@@ -22,7 +22,7 @@ from nodeflow._core.runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of
+from nodeflow.sampling._labor_draws import INVERSES, KEPT, fanouts_of
 from nodeflow.sampling._relations import check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 
@@ -209,49 +209,41 @@ class LaborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
-        # the parallel edges, which have a random number each
+        self._read_counts(self.fanouts)
+        self._repeats: Placed | None = None
+        # parallel edges have a random number each
         if self.method == "sequential" and self.iterations == 0:
             edges = self.reader.edges
             size = self.graph.num_nodes
             self._repeats = Placed(*kernels.labor.find_repeats(edges.indptr, edges.indices, size))
 
     def _loops_only(self) -> str:
-        of = {"iterations": (self.iterations, 0), "estimator": (self.estimator, "horvitz-thompson")}
-        other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]
-        needs = "iterations=0 and estimator='horvitz-thompson'"
-        return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
+        if self.iterations == 0 and self.estimator == "horvitz-thompson":
+            return ""
+        return (
+            f"iterations={self.iterations!r} with estimator={self.estimator!r} have no form in "
+            "operations of torch; iterations=0 with estimator='horvitz-thompson' have"
+        )
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         form = edges.form
-        which = (self._counts[step.flow], self._numbers(step), self.graph.num_nodes)
-        if self.method == "sequential":
-            indptr, positions, src, _, degree = form.of(SMALLEST)(
-                edges, rows, *which, self._repeats_of(edges)
-            )
-            return Drawn(
-                indptr,
-                positions,
-                src,
-                lambda: form.inverse_rate(degree, indptr, len(positions)),
-                False,
-            )
-        indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, *which)
+        repeats = self._repeats
+        # of a copy of few rows, at a cost that does not depend on the size of the graph
+        if repeats is not None and edges is not self.reader.edges:
+            nodes, local = np.unique(edges.indices, return_inverse=True)
+            repeats = Placed(*kernels.labor.find_repeats(edges.indptr, local, len(nodes)))
+        counts = self._counts[step.flow]
+        indptr, positions, src, fanout, degree = form.of(KEPT)(
+            edges, rows, counts, self._numbers(step), self.graph.num_nodes, repeats
+        )
+        size = len(positions)
 
         def inverse() -> Any:
-            return self._scaled(
-                form.of(INVERSES)(fanout, degree, indptr, len(positions)), indptr, degree
-            )
+            if repeats is not None:
+                return form.inverse_rate(degree, indptr, size)
+            return self._scaled(form.of(INVERSES)(fanout, degree, indptr, size), indptr, degree)
 
-        return Drawn(indptr, positions, src, inverse, False)
-
-    def _repeats_of(self, edges: Edges) -> Placed:
-        """The parallel edges of the sampler's edges, or of a copy of few rows of them."""
-        if edges is self.reader.edges:
-            return self._repeats
-        # at a cost that does not depend on the size of the graph
-        nodes, local = np.unique(edges.indices, return_inverse=True)
-        return Placed(*kernels.labor.find_repeats(edges.indptr, local, len(nodes)))
+        return Drawn(indptr, positions, src, inverse, varies=False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:
@@ -262,6 +254,7 @@ class LaborSampler(RowSampler):
         fanout, degree = fanouts_of(self._counts[step.flow], rows, layout.degree)
         layout = layout._replace(degree=degree)
 
+        # a number per source, in memory that goes back to the system at once
         pi = outside(layout.size, np.float64)
         codes = outside(layout.size, np.uint8)
         scratch = np.empty(0 if layout.ahead is None else layout.size, np.float64)
@@ -271,7 +264,9 @@ class LaborSampler(RowSampler):
         # afterwards
         num_edges = int(degree.sum())
         kept = outside(num_edges, self.reader.edges.position_type)
-        inverse = outside(num_edges, self._type_of_inverse())
+        # 1 / probability has the type of weights, where weights are nothing else
+        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"
+        inverse = outside(num_edges, np.float32 if plain else np.float64)
         keys, early = self._numbers(step)
         keep = {
             "begin": layout.begin,
@@ -298,15 +293,14 @@ class LaborSampler(RowSampler):
         kept = copied_outside(kept[:num_kept])
         scale = copied_outside(inverse[:num_kept])
         del inverse
+        # sources before positions, which are written over ``kept``
         src = layout.sources(kept)
         positions = layout.positions(kept, indptr)
-        drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
-        return self._choice(drawn, rows, begins, step)
 
-    def _type_of_inverse(self) -> type[np.floating[Any]]:
-        """The type of 1 / probability: that of weights, where weights are nothing else."""
-        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"
-        return np.float32 if plain else np.float64
+        def factor() -> Floats:
+            return self._scaled(scale, indptr, degree)
+
+        return self._choice(Drawn(indptr, positions, src, factor, varies=True), rows, begins, step)
 
     def _layout(self, rows: DrawingRows) -> _Layout:
         edges = self.reader.edges
@@ -340,7 +334,7 @@ class LaborSampler(RowSampler):
 
     def _importance(
         self, layout: _Layout, fanout: Ints, pi: Floats, seen: NDArray[np.uint8], scratch: Floats
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
         edges = (layout.begin, layout.degree, layout.indices)
         c: Floats = kernels.labor.labor0_rates(fanout, layout.degree)
@@ -348,6 +342,8 @@ class LaborSampler(RowSampler):
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
+            # destinations by falling c: a source gets its largest c from the first one that has it,
+            # and is not looked at again
             sources = kernels.labor_importance.update(*edges, np.argsort(-c), c, pi, seen)
             kernels.labor_importance.solve(*edges, fanout, pi, c, scratch)
             if until and sources >= before * (1 - _TOLERANCE):
@@ -355,9 +351,7 @@ class LaborSampler(RowSampler):
             before = sources
         return c
 
-    def _scaled(
-        self, inverse: NDArray[np.float64], indptr: Ints, degree: Ints
-    ) -> NDArray[np.float64]:
+    def _scaled(self, inverse: Floats, indptr: Ints, degree: Ints) -> Floats:
         """1 / probability, for the Hajek estimator scaled by degree / its sum over the row."""
         if self.estimator == "horvitz-thompson":
             return inverse
@@ -377,6 +371,7 @@ class LaborSampler(RowSampler):
         if period == 1:
             key = (step.batch_random if self.layer_dependency else step.random).key
             return np.array([key] * 3, np.uint64), np.uint32(0)
+        # a number lasts for several batches, so its key must not have the batch in it
         base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
         if period is None:
             return np.array([base] * 3, np.uint64), np.uint32(0)
@@ -398,14 +393,9 @@ def _iterations(value: object) -> int | str:
     number = value if isinstance(value, str) else as_int(value, "iterations")
     if number in (_CONVERGED, -1):
         return _CONVERGED
-    if isinstance(number, str) or number < 0:
+    if isinstance(number, str) or not 0 <= number <= _MOST_ROUNDS:
         raise ValueError(
-            f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got "
-            f"{number!r}"
-        )
-    if number > _MOST_ROUNDS:
-        raise ValueError(
-            f"iterations must be at most {_MOST_ROUNDS}, or {_CONVERGED!r}, which stops by itself; "
-            f"got {number}"
+            f"iterations must be 0 to {_MOST_ROUNDS}, or {_CONVERGED!r} (or -1, the same), which "
+            f"stops by itself; got {number!r}"
         )
     return number

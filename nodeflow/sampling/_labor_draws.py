@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
-from nodeflow._core.edges.forms import Loop, Placed
+from nodeflow._core.edges.forms import Placed, TwoForms
 from nodeflow._core.in_torch import labor, ragged, uniform
 from nodeflow._core.random import GOLDEN, mix
-
-if TYPE_CHECKING:
-    from nodeflow.sampling._rows import DrawingRows
+from nodeflow.sampling._rows import DrawingRows
 
 Numbers = tuple[NDArray[np.uint64], np.uint32]
 """The keys that the numbers of sources are made from, and the share of sources that use the second,
 times 2**32.
 """
-Result = tuple[Any, Any, Any, Any, Any]
-"""Where the edges of each row begin, positions, sources, fanouts of rows, and degrees, 0 where the
-fanout is 0.
-"""
 _WORDS = 2**32
 
 
-def fanouts_of(counts: NDArray[Any], rows: DrawingRows, degree: Ints) -> tuple[Ints, Ints]:
+def fanouts_of(counts: Array, rows: DrawingRows, degree: Ints) -> tuple[Ints, Ints]:
     """Return the fanout of every row, and its degree, which counts as 0 where the fanout is 0."""
     fanout = counts[rows.kinds] if len(counts) > 1 else np.full(len(degree), counts[0])
     return fanout, np.where(fanout == 0, 0, degree)
 
 
 def _compiled(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int
-) -> Result:
+    edges: Edges,
+    rows: DrawingRows,
+    counts: Array,
+    numbers: Numbers,
+    num_nodes: int,
+    repeats: Placed | None,
+) -> tuple[Any, ...]:
     indptr, begin, degree = kernels.uniform.plan(
-        edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
+        edges.indptr, rows.numbers, counts, rows.kinds, replace=False, left_out=NOTHING
     )
     fanout, degree = fanouts_of(counts, rows, degree)
-    expected = int(indptr[-1])
-    drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
-    return *drawn, fanout, degree
+    if repeats is None:
+        expected = int(indptr[-1])
+        drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
+        return *drawn, fanout, degree
+    # as many as a uniform draw has, so ``plan`` says where they go; Poisson draws vary
+    positions = np.empty(indptr[-1], np.int64)
+    src = np.empty_like(positions)
+    parallel = repeats.at(edges.form)
+    kernels.labor.draw_smallest(
+        begin, degree, edges.indices, *numbers, *parallel, indptr, positions, src
+    )
+    return indptr, positions, src, fanout, degree
 
 
 def _in_torch(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int
-) -> Result:
-    keys, early = numbers
-    begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    return (
-        *labor.draw_poisson(
-            begin,
-            degree,
-            edges.arrays.indices,
-            num_nodes,
-            fanout,
-            [key_of(int(key)) for key in keys],
-            int(early),
-        ),
-        fanout,
-        degree,
-    )
+    edges: Edges,
+    rows: Any,
+    counts: Array,
+    numbers: Numbers,
+    num_nodes: int,
+    repeats: Placed | None,
+) -> tuple[Any, ...]:
+    begin, end = ragged.spans(edges.arrays.indptr, rows.numbers)
+    fanout = uniform.per_kind(counts.tolist(), rows.kinds, begin)
+    degree = (end - begin).mul_(fanout != 0)
+    # words of 32 bits as Python's integers: they are exact, and torch has no unsigned ones
+    keys = [key_of(int(key)) for key in numbers[0]]
+    early = int(numbers[1])
+    draw: Callable[..., Any] = labor.draw_poisson
+    if repeats is not None:
+        draw = partial(labor.draw_smallest, repeats=repeats.at(edges.form))
+    drawn = draw(begin, degree, edges.arrays.indices, num_nodes, fanout, keys, early)
+    return *drawn, fanout, degree
 
 
 def key_of(bits: int) -> labor.Key:
@@ -72,79 +84,22 @@ def key_of(bits: int) -> labor.Key:
     return labor.Key(bits, first % _WORDS, first // _WORDS, second % _WORDS)
 
 
-def _rows_in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any]) -> tuple[Any, Any, Any]:
-    """Where the edges of each row begin, degrees, 0 where the fanout is 0, and fanouts."""
-    of_rows: Any = rows.numbers, rows.kinds
-    begin, end = ragged.spans(edges.arrays.indptr, of_rows[0])
-    fanout = uniform.per_kind(counts.tolist(), of_rows[1], begin)
-    return begin, (end - begin).mul_(fanout != 0), fanout
-
-
-POISSON = Loop(_compiled, _in_torch)
+KEPT = TwoForms(_compiled, _in_torch)
 """Which edges n rows keep, for ``counts`` by kind and the numbers of sources, which are below
-``num_nodes``.
+``num_nodes``: where the edges of each row begin, positions, sources, fanouts of rows, and degrees,
+0 where the fanout is 0.
+
+Without ``repeats`` (the parallel edges, as ``find_repeats`` gives them) these are Poisson draws,
+else the edges whose sources have the smallest numbers.
 """
 
 
-def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> NDArray[np.float64]:
+def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> Floats:
     inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))
 
 
-INVERSES = Loop(_inverses, labor.inverses)
+INVERSES = TwoForms(_inverses, labor.inverses)
 """1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the
 draw.
-"""
-
-
-def _smallest(
-    edges: Edges,
-    rows: DrawingRows,
-    counts: NDArray[Any],
-    numbers: Numbers,
-    num_nodes: int,
-    repeats: Placed,
-) -> Result:
-    indptr, begin, degree = kernels.uniform.plan(
-        edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
-    )
-    fanout, degree = fanouts_of(counts, rows, degree)
-    positions = np.empty(indptr[-1], np.int64)
-    src = np.empty(indptr[-1], np.int64)
-    repeated = repeats.at(edges.form)
-    kernels.labor.draw_smallest(
-        begin, degree, edges.indices, *numbers, *repeated, indptr, positions, src
-    )
-    return indptr, positions, src, fanout, degree
-
-
-def _smallest_in_torch(
-    edges: Edges,
-    rows: DrawingRows,
-    counts: NDArray[Any],
-    numbers: Numbers,
-    num_nodes: int,
-    repeats: Placed,
-) -> Result:
-    keys, early = numbers
-    begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    return (
-        *labor.draw_smallest(
-            begin,
-            degree,
-            edges.arrays.indices,
-            num_nodes,
-            fanout,
-            [key_of(int(key)) for key in keys],
-            int(early),
-            *repeats.at(edges.form),
-        ),
-        fanout,
-        degree,
-    )
-
-
-SMALLEST = Loop(_smallest, _smallest_in_torch)
-"""Which edges n rows keep: those whose sources have the smallest numbers; parallel edges are
-``find_repeats``'s.
 """

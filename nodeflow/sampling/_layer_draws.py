@@ -11,7 +11,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
-from nodeflow._core.edges.forms import Form, Loop
+from nodeflow._core.edges.forms import Form, TwoForms
 from nodeflow._core.edges.numbering import Numbering
 from nodeflow._core.in_torch import layerwise
 from nodeflow._core.random import derive_key
@@ -19,6 +19,8 @@ from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, p
 
 
 def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, int]:
+    # to draw edges uniformly is to draw their sources by their number of edges: no list of the
+    # candidates is needed
     sources, total = kernels.layerwise.draw_edges(
         edges.indptr, edges.indices, rows, edges.left_out, size, np.uint64(key)
     )
@@ -33,7 +35,7 @@ def _drawn_in_torch(edges: Edges, rows: Any, size: int, key: int) -> tuple[Any, 
     )
 
 
-DRAWN = Loop(_drawn, _drawn_in_torch)
+DRAWN = TwoForms(_drawn, _drawn_in_torch)
 """Sources of ``size`` edges of rows, drawn uniformly with replacement, how often each, and the
 number of all edges.
 """
@@ -59,7 +61,7 @@ def _edges_from_in_torch(
     return indptr, positions, source, count.double()
 
 
-EDGES_FROM = Loop(_edges_from, _edges_from_in_torch)
+EDGES_FROM = TwoForms(_edges_from, _edges_from_in_torch)
 """The edges of rows from the distinct ``nodes``: ``indptr``, positions, index of the source in
 ``nodes``.
 
@@ -79,7 +81,7 @@ def _by_chance_in_torch(edges: Edges, rows: Any, prob: Any, key: int) -> tuple[A
     return layerwise.edges_by_chance(edges.arrays.indptr, edges.arrays.indices, rows, prob, key)
 
 
-BY_CHANCE = Loop(_edges_by_chance, _by_chance_in_torch)
+BY_CHANCE = TwoForms(_edges_by_chance, _by_chance_in_torch)
 """``indptr`` and positions of the edges of rows from nodes that are drawn: node u with probability
 ``prob[u]``.
 """
@@ -98,7 +100,7 @@ def _sources_in_torch(edges: Edges, rows: Any, num_nodes: int) -> Any:
     return layerwise.sources_of(arrays.indptr, arrays.indices, num_nodes, rows, left_out)
 
 
-SOURCES = Loop(_sources, _sources_in_torch)
+SOURCES = TwoForms(_sources, _sources_in_torch)
 """The distinct sources of the edges of rows, below ``num_nodes``, in order of first appearance."""
 
 
@@ -116,15 +118,17 @@ def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Pi
     if draw == "systematic":
         line = laid_out(prob, np.arange(len(ids)), None)
         picked = pick_systematic(line, prob, key)
+        # with equal scores the line of the draw is the same for any ids: it is drawn on the host,
+        # and only the order of the ids, a hash of each, is made on the device
         order = layerwise.hash_order(ids, derive_key(key, 1))
         places: Any = order.index_select(0, ids.new_tensor(picked.places)).sort().values
         return picked._replace(places=places)
     below = layerwise.is_below(ids, float(prob[:1].sum()), key)
-    places = below.nonzero().view(-1)
-    return Picked(places, np.ones(len(places), np.int64), prob[: len(places)])
+    drawn: Any = below.nonzero().view(-1)
+    return Picked.once(drawn, prob[: len(drawn)])
 
 
-PICK = Loop(_pick, _pick_in_torch)
+PICK = TwoForms(_pick, _pick_in_torch)
 """Draw ``size`` of the candidates ``ids`` in proportion to their scores, or equally; see ``pick``.
 
 In torch scores must be equal (None); ``places`` are an array of the form or of the host, ``times``

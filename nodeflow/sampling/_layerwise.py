@@ -5,7 +5,7 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._keys import Step
 from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
-from nodeflow.sampling._reached_types import Numbers
+from nodeflow.sampling._reached_types import DrawnByKind
 from nodeflow.sampling._relations import by_kind, numbers_of
 from nodeflow.sampling._sampler import Sampler, check_draws, check_size
 
@@ -122,8 +122,8 @@ class LayerSampler(Sampler):
             check_draws(most, "layer_sizes with replacement", schema.num_nodes)
         self.read_rows()
 
-    def _drawn_by_kind(self) -> Numbers:
-        return Numbers("layer_sizes", self.graph.schema.nodes, self._sizes)
+    def _drawn_by_kind(self) -> DrawnByKind:
+        return DrawnByKind("layer_sizes", self.graph.schema.nodes, self._sizes)
 
     def read_rows(self) -> None:
         """Set what depends on the rows in ``reader``: the weights by position; empty where all are
@@ -132,9 +132,9 @@ class LayerSampler(Sampler):
         # their squares and the sums of squares are finite: columns of weights have sizes up to
         # about 1e38
         weights = self.reader.weights
-        self._column: Array = (
-            np.zeros(0, np.float32) if weights is None else self.reader.edges.by_position(weights)
-        )
+        self._column: Array = np.zeros(0, np.float32)
+        if weights is not None:
+            self._column = self.reader.edges.by_position(weights)
 
     def with_reader(self, reader: Reader) -> Self:
         other = super().with_reader(reader)
@@ -144,11 +144,10 @@ class LayerSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
-        form = self.reader.edges.form
         rows = edges.rows_of(self._nodes_of(dst))
         ids, picked, columns = self._drawn(dst, rows, step)
         unweighted = self._column[:0]  # the means are known, so no squared weights are added up
-        indptr, positions, source, _ = form.of(EDGES_FROM)(
+        indptr, positions, source, _ = edges.form.of(EDGES_FROM)(
             edges, rows, self.graph.num_nodes, ids, unweighted
         )
         return self._chosen(rows, indptr, positions, source, ids, picked, columns)
@@ -187,9 +186,8 @@ class LayerSampler(Sampler):
         edges = self.reader.edges.in_form(COMPILED)
         unused = np.all([sizes == 0 for sizes in self._sizes], axis=0)
         if unused.any():
-            number[
-                edges.parent_eid(np.flatnonzero(unused[self.graph.schema.types_of(edges.indices)]))
-            ] = 0
+            positions = np.flatnonzero(unused[self.graph.schema.types_of(edges.indices)])
+            number[edges.parent_eid(positions)] = 0
         return number
 
     def _picked(
@@ -198,24 +196,26 @@ class LayerSampler(Sampler):
         """The candidates that are drawn, type by type, and their columns."""
         form = self.reader.edges.form
         parts: list[Picked] = []
-        columns: list[dict[str, Tensor]] = []
+        columns: dict[str, list[Tensor]] = {"log_prob": [], "draws": []}
         places = self._by_type(nid, step)
         for number, key, _, size in self._draws(step, places):
-            own = places[number]
-            values = None if scores is None else scores.numbers[own]
-            picked = form.of(PICK)(form.take(nid, own), values, size, self.draw, key)
-            if self.score is not None and scores is not None and values is not None:
-                tensor = None if scores.tensor is None else scores.tensor[torch.from_numpy(own)]
-                columns.append(draw_columns(tensor, values, picked, size, self.draw))
+            of_type = places[number]
+            values: Any = None
+            if scores is not None:
+                values = scores.numbers[of_type]
+            picked = form.of(PICK)(form.take(nid, of_type), values, size, self.draw, key)
+            if scores is not None and self.score is not None:
+                tensor = scores.tensor
+                if tensor is not None:
+                    tensor = tensor[torch.from_numpy(of_type)]
+                made = draw_columns(tensor, values, picked, size, self.draw)
+                for name, column in made.items():
+                    columns[name].append(column)
             picked_places = form.array(picked.places)
-            parts.append(picked._replace(places=form.take(own, picked_places)))
-        every = joined(form, parts)
+            parts.append(picked._replace(places=form.take(of_type, picked_places)))
         if self.score is None:
-            return every, None
-        joint = {}
-        for name in ("log_prob", "draws"):
-            joint[name] = torch.cat([of_type[name] for of_type in columns])
-        return every, joint
+            return joined(form, parts), None
+        return joined(form, parts), {name: torch.cat(drawn) for name, drawn in columns.items()}
 
     def _by_type(self, nid: Ints, step: Step) -> dict[int, Ints]:
         """Return the places of the candidates of each node type that has some, by its number."""
@@ -223,6 +223,7 @@ class LayerSampler(Sampler):
         num_types = len(self.graph.schema.nodes)
         if num_types == 1:
             return {0: form.array(np.arange(len(nid)))}
+        # types are ranges of ids, so this is a search, not a look-up in a column
         types = self.graph.schema.types_of(form.tensor(nid).numpy(force=True))
         first, order = kernels.csr.sort_by_destination(types, num_types)
         # without candidates a type draws nothing of nothing, for columns of no rows
@@ -240,6 +241,7 @@ class LayerSampler(Sampler):
         types = list(self.graph.schema.nodes.values())
         sizes = self._sizes[step.flow]
         for i in numbers:
+            # type 0 keeps the key of graphs without types, which draw as they always did
             if sizes[i] > 0:
                 yield i, key if i == 0 else derive_key(key, i), types[i], int(sizes[i])
 
@@ -263,6 +265,7 @@ class LayerSampler(Sampler):
         form = self.reader.edges.form
         needed = self._needs_weight
         factor = form.array(picked.times / picked.mean)
+        # one factor per drawn node; edges take theirs when weights are asked for
         weight = self._weight(rows, indptr, positions, lambda: form.take(factor, source))
         nodes = None if columns is None else form.tensor(ids)
         src = form.take(ids, source)
@@ -291,8 +294,10 @@ class LayerSampler(Sampler):
         return weight
 
 
-def _size(value: object, name: str, of_type: bool) -> int:
-    return 0 if of_type and as_int(value, name) == 0 else check_size(value, name, every=False)
+def _size(value: object, name: str, *, of_kind: bool) -> int:
+    if of_kind and as_int(value, name) == 0:
+        return 0
+    return check_size(value, name, every=False)
 
 
 class LadiesSampler(LayerSampler):
@@ -354,7 +359,7 @@ class LadiesSampler(LayerSampler):
         # draw
         rows = np.arange(self.reader.edges.num_rows if len(self._column) else 0)
         self._norms = kernels.layerwise.row_sums(
-            self.reader.edges.indptr, rows, self._column, NOTHING, True
+            self.reader.edges.indptr, rows, self._column, NOTHING, squared=True
         )
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -365,7 +370,7 @@ class LadiesSampler(LayerSampler):
         # proportion to the sum over its edges: so no candidate needs to be known before, and one
         # pass finds the edges and the sums
         edges = self.reader.edges
-        form = self.reader.edges.form
+        form = edges.form
         rows = edges.rows_of(self._nodes_of(dst))
         drawn = self._drawn_by_weight if len(self._column) else form.of(DRAWN)
         ids, times, total = drawn(edges, rows, int(sizes[0]), step.random.key)
@@ -386,7 +391,9 @@ class LadiesSampler(LayerSampler):
         left_out = edges.left_out
         if edges.patch is not None:
             hit = COMPILED.contains(edges.patch.rows, rows)
-            norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
+            norms[hit] = kernels.layerwise.row_sums(
+                edges.indptr, rows[hit], column, left_out, squared=True
+            )
         sources, total = kernels.layerwise.draw_edges_weighted(
             edges.indptr, edges.indices, rows, norms, column, left_out, size, np.uint64(key)
         )
@@ -394,15 +401,13 @@ class LadiesSampler(LayerSampler):
         return ids, times, total
 
     def _loops_only(self) -> str:
-        of = {
-            "draw": (self.draw, "replacement"),
-            "weight": (self.view.weight, None),
-            "normalize": (self.normalize, False),
-        }
-        other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]
-        other += ["a graph of several node types"] if len(self.graph.schema.nodes) > 1 else []
-        needs = "draws with replacement, without weight and normalize, in a graph of one node type"
-        return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
+        is_plain = self.draw == "replacement" and self.view.weight is None and not self.normalize
+        if is_plain and len(self.graph.schema.nodes) == 1:
+            return ""
+        return (
+            "of this family draws with replacement, without weight and normalize, in a graph of "
+            "one node type have a form in operations of torch"
+        )
 
     _needs_weight = True
     _has_scores = True
@@ -417,7 +422,11 @@ class LadiesSampler(LayerSampler):
         if not self.normalize:
             return weight
         edges = self.reader.edges
-        wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False)
+        wanted = kernels.layerwise.row_sums(
+            edges.indptr, rows, self._column, edges.left_out, squared=False
+        )
+        # ``reduceat`` gives the next entry for an empty row, and fails behind the last one: so one
+        # 0 is appended, and empty rows are multiplied away
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         return cast("Floats", weight * np.repeat(scale, np.diff(indptr)))

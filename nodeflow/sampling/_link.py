@@ -4,6 +4,7 @@ ends.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from nodeflow.sampling._negative import (
     whole_weights,
 )
 from nodeflow.sampling._sampler import check_draws
+from nodeflow.sampling._times import exact
 
 
 class LinkSampler(SamplerBase):
@@ -188,10 +190,8 @@ class LinkSampler(SamplerBase):
             self.relation = relation
             self._pairs = None if pairs is None else checks.as_pairs(pairs, self.graph, relation)
             self._labels = checks.as_labels(labels, self._pairs)
-            if isinstance(negatives, str) or callable(negatives):
-                self.negatives = negatives
-            else:
-                self.negatives = "weights"
+            has_name = isinstance(negatives, str) or callable(negatives)
+            self.negatives = negatives if has_name else "weights"
             self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
             drawn_evenly = self._own is not None or self.negatives in LAWS
             self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
@@ -213,19 +213,19 @@ class LinkSampler(SamplerBase):
                     "neither shared by chunk= nor filtered; leave out chunk, and take "
                     "filter_known='mark'"
                 )
-            nodes = self.graph.num_nodes
             schema = self.graph.schema
             # a relation that all edges have says nothing
             related = relation is not None or len(schema.relations) > 1
-            related = related if self._pairs is None else self._pairs.relation is not None
-            links = checks.by_name(known, "known", schema, relation)
-            if known is None:
-                self._known = None
-            else:
-                self._known = as_known(links, nodes, related, "as the seeds have")
+            if self._pairs is not None:
+                related = self._pairs.relation is not None
+            self._known = None
+            if known is not None:
+                links = checks.by_name(known, "known", schema, relation)
+                self._known = as_known(links, schema.num_nodes, related, "as the seeds have")
             group = 1 if sampler.takes_times else self.seeds_together
-            column = (relation or "relation") if related else None
-            self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), column, group)
+            column = relation or "relation"
+            sides = SIDES if corrupt == "both" else (corrupt,)
+            self._layout = LinkLayout(sides, column if related else None, group)
             self.bind()
 
     def read_graph(self) -> None:
@@ -237,13 +237,8 @@ class LinkSampler(SamplerBase):
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
             column = edge_integers(self.graph, self.relation, "relation")
-            name = self.relation
-            check_edges(
-                self.graph,
-                column,
-                column < 0,
-                f"relation: the edge column {name!r} must hold numbers from 0",
-            )
+            rule = f"relation: the edge column {self.relation!r} must hold numbers from 0"
+            check_edges(self.graph, column, column < 0, rule)
         links = self._known
         self._negatives = {}
         if self.filter_known and not plain and links is None:
@@ -252,15 +247,18 @@ class LinkSampler(SamplerBase):
             known = None if links is None else Known.of(links, side, self.graph.num_nodes)
             if self.filter_known and plain and self._joined is not None:
                 known = self._joined.known(side)
-            if self._own is not None:
-                weights = None
-            elif self._weights is None:
-                weights = LAWS[str(self.negatives)](self.graph, side, self.power)
-            else:
+            weights = None
+            if self._weights is not None:
                 weights = whole_weights(self._weights)
-            filtered = self.filter_known is True
-            bounds = self.graph.schema.bounds()
-            self._negatives[side] = Negatives(bounds, weights, known, self._birth, filtered)
+            elif self._own is None:
+                weights = LAWS[str(self.negatives)](self.graph, side, self.power)
+            self._negatives[side] = Negatives(
+                self.graph.schema.bounds(),
+                weights,
+                known,
+                self._birth,
+                filtered=self.filter_known is True,
+            )
 
     @property
     def num_seeds(self) -> int:
@@ -279,38 +277,30 @@ class LinkSampler(SamplerBase):
         """Everything that determines the draws, except the graph; ``sampler`` as its class and its
         settings.
         """
-        settings = {
-            **super().settings,
-            "sampler": (type(self.sampler).__name__, self.sampler.settings),
-        }
-        matrix = None if callable(self._own) else self._own
-        hashed = {
-            "negatives": matrix,
-            "weights": self._weights,
-            "birth": self._birth if self._birth_given else None,
-        }
+        settings = super().settings
+        settings["sampler"] = (type(self.sampler).__name__, self.sampler.settings)
+        tables: dict[str, Array | None] = {"weights": self._weights}
+        if not callable(self._own):
+            tables["negatives"] = self._own
+        if self._birth_given:
+            tables["birth"] = self._birth
         for name, links in (("pairs", self._pairs), ("known", self._known)):
-            if links is None:
-                hashed[name] = None
-            else:
-                hashed[name] = np.stack([part for part in links if part is not None], 1)
-        for name, array in hashed.items():
+            if links is not None:
+                tables[name] = np.stack([part for part in links if part is not None], 1)
+        for name, array in tables.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
                 settings[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
+        # what has no effect is not shown
         unused = {
             "power": self._own is not None or self.negatives == "uniform",
             "corrupt": self.corrupt == "destination",
+            "relation": self.relation is None,
         }
-        unused["relation"] = self.relation is None
         return {name: value for name, value in settings.items() if not unused.get(name)}
 
-    def text(self) -> str:
-        """Return the call that makes this sampler, with that of the sampler of nodes."""
-        rest = "".join(
-            f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler"
-        )
-        return f"{type(self).__name__}({self.sampler.text()}{rest})"
+    def _made_of(self) -> tuple[str, Container[str]]:
+        return self.sampler.text(), ("sampler",)
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
         """Return the same with ``sampler.in_torch(device)``; links and negatives are drawn on the
@@ -347,8 +337,7 @@ class LinkSampler(SamplerBase):
         when = None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
-            kind = np.int64 if when.dtype.kind in "iu" else np.float64
-            bits = when.astype(kind).view(np.int64)
+            bits = exact(when).view(np.int64)
             hashes.append(hash_ids(bits))
         keys = self._keys_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
@@ -356,6 +345,7 @@ class LinkSampler(SamplerBase):
         # numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:
             number = derive_key(*hashes) >> 1
+        # the call of the sampler of nodes travels as the inputs of the draw
         inputs = call._replace(batch_number=number, times=when)
         return ids, keys._replace(inputs=inputs)
 
@@ -369,11 +359,13 @@ class LinkSampler(SamplerBase):
         inputs: Call = keys.inputs
         links, negatives = self._drawn(seeds, keys.key, inputs.times)
         sampler: Any = self.sampler
-        if self.exclude is not None:
-            sampler = sampler.without_edges(
-                seeds if self.exclude == "self" else self._edges_between(links)
-            )
+        if self.exclude == "self":
+            sampler = sampler.without_edges(seeds)
+        elif self.exclude is not None:
+            sampler = sampler.without_edges(self._edges_between(links))
+        # source, destination, negatives: the columns of ``seed_index``
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
+        # the negatives are those of the whole step; of these, a share takes its rows
         if inputs.step is not None:
             rows = inputs.step.rows
             times = inputs.times
@@ -398,57 +390,34 @@ class LinkSampler(SamplerBase):
         links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
         if self._own is not None:
             random = Random(derive_key(key, "negative"))
-            own = own_nodes(self._own, seeds, links, self.num_negatives, random, self.graph)
-            check_types(own, links, self.graph, self._layout)
-            return links, own
+            given = own_nodes(self._own, seeds, links, self.num_negatives, random, self.graph)
+            check_types(given, links, self.graph, self._layout)
+            return links, given
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             ends, replaced = links.ends(side)
             columns = self._layout.columns(side)
             schema = self.graph.schema
-            of_side = derive_key(key, "negative", *([1] if side == "source" else []))
+            # sides draw apart; that of destinations has the key that it had before there were two
+            words = ["negative", 1] if side == "source" else ["negative"]
             rows = negatives.rows_of(ends, links.relation)
             count = drawn[:, columns].shape[1]
             types = schema.types_of(replaced)
             checks.check_shared(types, self.seeds_together, schema)
             drawn[:, columns], bad = negatives.draw(
-                of_side, rows, types, count, self.seeds_together, times
+                derive_key(key, *words), rows, types, count, self.seeds_together, times
             )
             if bad >= 0:
-                seed = f"{self.seed_kind} {seeds[bad]}"
-                time = None if times is None else times[bad]
+                kind = list(schema.nodes)[types[bad]]
+                when = "" if times is None else f" that exists at time {times[bad]}"
                 raise ValueError(
-                    self._none_left(
-                        side, int(ends[bad]), list(schema.nodes)[types[bad]], seed, time
-                    )
+                    f"no negative is left for {self.seed_kind} {seeds[bad]}, from node "
+                    f"{ends[bad]}: every {kind}{when} has the chance 0 there, or is known "
+                    f"(filter_known={self.filter_known!r}) to it or to a seed that shares its "
+                    f"negatives (chunk={self.chunk}); leave the {self.seed_kind} out of the seeds, "
+                    "take a smaller chunk, or filter_known='mark'"
                 )
         return links, drawn
-
-    def _none_left(self, side: str, node: int, kind: str, seed: str, time: object) -> str:
-        """The message for a seed, such as "edge 7", with the other end ``node``, which has no
-        negative of a type.
-        """
-        direction = "in" if side == "destination" else "out"
-        among = {
-            "uniform": f"every other {kind}",
-            "degree": f"every {kind} that has {direction}-edges",
-        }
-        everything = among.get(str(self.negatives), f"every {kind} with a weight")
-        if time is not None:
-            everything += f" that exists at time {time}"
-        if not self.filter_known:
-            return f"no negative is left for {seed}: no {kind} with a weight above 0 exists"
-        if self.seeds_together > 1:
-            return (
-                f"the seeds from {seed} on share their negatives, but {everything} is known to one "
-                f"of these {self.seeds_together}; take a smaller chunk, or filter_known='mark'"
-            )
-        end = "source" if side == "destination" else "destination"
-        return (
-            f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so "
-            f"no negative is left for it; leave the {self.seed_kind} out of the seeds, or use "
-            "filter_known=False"
-        )
 
     def _marks(self, links: Links, drawn: Ints) -> Array:
         """Mark the negatives ``[B, K]`` of links that are known positives."""
@@ -475,13 +444,11 @@ class LinkSampler(SamplerBase):
         (torch.Size([2, 3, 2]), [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         """
         pairs = paired(batch.seed_index, self.corrupt)
-        labels = torch.zeros_like(
-            pairs[..., 0], dtype=torch.float32 if self._labels is None else self._labels.dtype
-        )
-        if self._labels is None:
-            labels[:, 0] = 1
-        else:
-            labels[:, 0] = self._labels[batch.seed_ids.cpu()].to(pairs.device)
+        given = torch.ones(len(pairs), device="cpu")
+        if self._labels is not None:
+            given = self._labels[batch.seed_ids.cpu()]
+        labels = torch.zeros_like(pairs[..., 0], dtype=given.dtype)
+        labels[:, 0] = given
         return pairs, labels
 
     def log_proposal(self, batch: NodeFlow) -> Tensor:
@@ -500,15 +467,10 @@ class LinkSampler(SamplerBase):
         >>> links.log_proposal(links([0])).exp()  # of 4 nodes, the source and its neighbour are left out
         tensor([[0.5000]])
         """
-        if self.takes_times:
+        if self.takes_times or self._own is not None:
             raise TypeError(
                 "log_proposal is not there for negatives at times, whose probabilities depend on "
-                "the time"
-            )
-        if self._own is not None:
-            raise TypeError(
-                "log_proposal is not there for negatives of your own, whose probabilities are not "
-                "known here"
+                "the time, nor for negatives of your own"
             )
         ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
         size = len(batch.seed_index)
@@ -525,6 +487,7 @@ class LinkSampler(SamplerBase):
             parts.append(
                 negatives.log_chance(rows, types, drawn[:, self._layout.columns(side)], size)
             )
+        # an odd number of negatives gives one side more of them
         most = max(part.shape[1] for part in parts)
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
@@ -548,29 +511,29 @@ class LinkSampler(SamplerBase):
         v = links.dst
         schema = self.graph.schema
         if self._joined is None:
+            # both directions in one question: the processes that hold the edges are asked once
             ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
             ids = self.graph.edge_ids(*ends, return_uv=True)[2].numpy()
         else:
             ids = self._joined.between(u, v)
         relations = schema.relations_of(ids)
         if isinstance(self.exclude, tuple):
-            return ids[
-                np.isin(
-                    relations,
-                    [i for i, name in enumerate(schema.relations) if name in self.exclude],
-                )
-            ]
+            return ids[np.isin(relations, [schema.number(name) for name in self.exclude])]
         if self.relation is not None or links.relation is None:
             return ids
         # of each pair of ends the edges of the seed's relation and of its reverse; all, if it has
         # none
-        pairs = (u, v), tuple(part.numpy() for part in self.graph.find_edges(ids))
+        src, dst = self.graph.find_edges(ids)
+        pairs = (u, v), (src.numpy(), dst.numpy())
         of_links, of_edges = (
             np.minimum(a, b) * schema.num_nodes + np.maximum(a, b) for a, b in pairs
         )
         kinds = schema.reversals()
-        left_out = np.isin(of_edges, of_links[kinds[links.relation] < 0])
+        of_seeds = kinds[links.relation]
+        left_out = np.isin(of_edges, of_links[of_seeds < 0])
+        # relations and their reverses have one number: an edge is left out if a seed of its number
+        # has the same ends, whatever the directions
         for kind in np.unique(kinds[kinds >= 0]):
-            own = np.isin(of_edges, of_links[kinds[links.relation] == kind])
-            left_out |= own & (kinds[relations] == kind)
+            is_near = np.isin(of_edges, of_links[of_seeds == kind])
+            left_out |= is_near & (kinds[relations] == kind)
         return ids[left_out]

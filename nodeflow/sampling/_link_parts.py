@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import (
+    LARGEST,
     Ints,
     as_array,
     check_one_of,
@@ -30,7 +31,8 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._one_process import check_one_process
-from nodeflow.sampling._times import NO_TIME, no_times, time_column, times_of_nodes
+from nodeflow.sampling._pps import check_weights
+from nodeflow.sampling._times import NO_TIME, exact, no_times, time_column, times_of_nodes
 
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
 """Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""
@@ -58,12 +60,8 @@ def as_exclude(
     value: Exclude, sampler: SamplerBase, *, edges: bool
 ) -> str | tuple[Relation, ...] | None:
     """Return ``exclude`` of a link sampler, checked; ``edges``: whether its seeds are edges."""
-    chosen: str | tuple[Relation, ...] | None
-    if isinstance(value, list | tuple):
-        chosen = tuple(sampler.graph.schema.relation(name) for name in value)
-    else:
+    if not isinstance(value, list | tuple):
         check_one_of(value, "exclude", ("self", "reverse", None))
-        chosen = None if value is None else str(value)
     if value == "self" and not edges:
         raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
     if value is not None and not callable(getattr(sampler, "without_edges", None)):
@@ -71,7 +69,9 @@ def as_exclude(
             f"exclude={value!r} needs a sampler that can leave edges out for one batch, but "
             f"{type(sampler).__name__} has no without_edges; use exclude=None"
         )
-    return chosen
+    if value is None or isinstance(value, str):
+        return value
+    return tuple(sampler.graph.schema.relation(name) for name in value)
 
 
 def by_name(value: object, name: str, schema: Schema, relation: str | None) -> object:
@@ -87,20 +87,20 @@ def by_name(value: object, name: str, schema: Schema, relation: str | None) -> o
             f"{name} by names of relations has those of graph.schema, so leave "
             f"relation={relation!r} out"
         )
-    numbers = {each: number for number, each in enumerate(schema.relations)}
     parts = [np.zeros((0, 3), np.int64)]
     for key, pairs in value.items():
-        each = schema.relation(key)
+        of_key = schema.relation(key)
         label = f"{name}[{key!r}]"
-        ends = as_links(pairs, label, np.iinfo(np.int64).max, False)
-        for i, ids, node_type in ((0, ends.src, each[0]), (1, ends.dst, each[2])):
-            check_range(ids, f"{label}[:, {i}]", len(schema.ids(node_type)), f"{node_type} node")
-        src = ends.src + schema.ids(each[0]).start
-        dst = ends.dst + schema.ids(each[2]).start
-        of_pair = np.full(len(src), numbers[each])
-        parts.append(np.stack([src, of_pair, dst], 1))
+        ends = as_links(pairs, label, LARGEST, relations=False)
+        columns = []
+        for i, ids, node_type in ((0, ends.src, of_key[0]), (1, ends.dst, of_key[2])):
+            nodes = schema.ids(node_type)
+            check_range(ids, f"{label}[:, {i}]", len(nodes), f"{node_type} node")
+            columns.append(ids + nodes.start)
+        columns.insert(1, np.full(len(ends.src), schema.number(of_key)))
+        parts.append(np.stack(columns, 1))
     links = np.concatenate(parts)
-    return links if len(numbers) > 1 else links[:, ::2]
+    return links if len(schema.relations) > 1 else links[:, ::2]
 
 
 def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
@@ -123,13 +123,13 @@ def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
     check_range(links.relation, f"{name}[:, 1]", len(schema.relations), "relation")
     relations = list(schema.relations)
     types = list(schema.nodes)
-    for end, word, ids in ((0, "source", links.src), (2, "destination", links.dst)):
-        wanted = np.array([types.index(each[end]) for each in relations], np.int64)[links.relation]
-        if (i := first_true((types_of := schema.types_of(ids)) != wanted)) is not None:
-            named = relations[links.relation[i]]
+    for end, ids in ((0, links.src), (2, links.dst)):
+        ends = np.array([types.index(names[end]) for names in relations])
+        given = schema.types_of(ids)
+        if (i := first_true(given != ends[links.relation])) is not None:
             raise ValueError(
-                f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type "
-                f"{types[types_of[i]]!r}"
+                f"{name}[{i}] is a link of {relations[links.relation[i]]}, but its end {ids[i]} is "
+                f"of type {types[given[i]]!r}"
             )
     return links
 
@@ -168,10 +168,8 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
         )
     # an array of Python's floats would be float64
     if isinstance(value, list | tuple):
-        column = column_of_numbers(value, "labels")
-    else:
-        column = as_column(array, "labels")
-    return column.clone()
+        return column_of_numbers(value, "labels").clone()
+    return as_column(array, "labels").clone()
 
 
 def node_weights(graph: Graph, value: object) -> Floats:
@@ -193,8 +191,7 @@ def node_weights(graph: Graph, value: object) -> Floats:
             f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}"
         )
     weights: Floats = array.astype(np.float64)
-    if (i := first_true(~(np.isfinite(weights) & (weights >= 0)))) is not None:
-        raise ValueError(f"{name} must be finite and not negative, but node {i} has {weights[i]}")
+    check_weights(weights, name)
     if not weights.any():
         raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
     return weights
@@ -208,13 +205,13 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
         of_nodes = times_of_nodes(graph, column)
         if column in graph.edata:
             firsts = _first_times(graph, column)
-            own = firsts if of_nodes is None else of_nodes
-            return np.where(own == NO_TIME[own.dtype.kind], firsts, own)
+            if of_nodes is None:
+                return firsts
+            return np.where(of_nodes == NO_TIME[of_nodes.dtype.kind], firsts, of_nodes)
         if of_nodes is None:
             raise TypeError(
                 f"birth is missing: {type(sampler).__name__} has no column of times, of all edges "
-                "or of nodes, from which to tell when a node begins to be there; pass a time per "
-                "node, or the name of a node column"
+                "or of nodes; pass a time per node, or the name of a node column"
             )
         return of_nodes
     if isinstance(value, str):
@@ -223,7 +220,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     wrong, rule = no_times(np.where(np.isinf(array), 0, array), array.dtype, integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"birth must be {rule}, but node {i} has {array[i]}")
-    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+    return np.array(exact(array))
 
 
 def _first_times(graph: Graph, column: str) -> Array:
@@ -304,10 +301,12 @@ class LinkLayout(NamedTuple):
         relation = None if self.relation is None else data[self.relation]
         marks = data.get(MARKS)
         size = min(self.chunk, max(len(index), 1))
-        count, rest = divmod(len(index), size)
+        count, left_over = divmod(len(index), size)
         # a batch without seeds is one chunk of no groups, so that scores still depend on all
         # parameters
-        groups = [(0, count, size)] + ([(count * size, 1, rest)] if rest else [])
+        groups = [(0, count, size)]
+        if left_over:
+            groups.append((count * size, 1, left_over))
         parts: list[LinkChunk] = []
         for side in self.sides:
             columns = self.columns(side)
@@ -327,10 +326,11 @@ def paired(index: Tensor, corrupt: str) -> Tensor:
     """Return the ends of every seed, then of its negatives, ``[B, 1 + K, 2]``, from a
     ``seed_index`` ``[B, 2 + K]``.
     """
-    src = index[:, :1].expand(-1, index.shape[1] - 1).clone()
+    # of rows (destination, negatives), and the same with the source instead
     dst = index[:, 1:].clone()
-    replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)
+    src = index[:, :1].expand_as(dst).clone()
     if corrupt != "destination":
-        src[:, replaced] = index[:, 1:][:, replaced]
-        dst[:, replaced] = index[:, 1:2]
+        replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)
+        src[:, replaced] = dst[:, replaced]
+        dst[:, replaced] = dst[:, :1]
     return torch.stack([src, dst], -1)

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base.checks import LARGEST, Ints, as_array, as_ids, first_true
+from nodeflow._core.base.checks import Ints, as_array, as_ids, first_true
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING
-from nodeflow._core.edges.stored import Stored
+from nodeflow._core.edges.stored import Stored, ids_at, narrow
 from nodeflow._core.links import Links, Queries, pointers
 from nodeflow._core.random import Random
 from nodeflow.graph import Graph
@@ -53,12 +53,12 @@ class Known(NamedTuple):
         relation = links.relation
         queries = Queries(own if relation is None else links.ends(side)[0], relation, num_nodes)
         indptr, nodes = queries.answers(links, side)
-        narrow = nodes.astype(np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64)
+        nodes = nodes.astype(narrow(num_nodes))
         if relation is None:
-            return cls(indptr, narrow, own)
+            return cls(indptr, nodes, own)
         return cls(
             np.pad(indptr, (0, num_nodes), mode="edge"),
-            narrow,
+            nodes,
             np.concatenate([queries.node, own]),
             queries,
         )
@@ -87,10 +87,8 @@ class Pairs(NamedTuple):
         indptr, src, edge_ids = graph.csc()
         # the in-edges come by destination, and turning them round keeps that order in every row
         rows, dst, positions = kernels.csr.transpose(indptr, src, graph.num_nodes)
-        small = max(graph.num_nodes, graph.num_edges) <= np.iinfo(np.int32).max
-        narrow = np.int32 if small else np.int64
-        eid = positions if edge_ids is None else edge_ids[positions]
-        return cls(rows, dst.astype(narrow), eid.astype(narrow))
+        width = narrow(max(graph.num_nodes, graph.num_edges))
+        return cls(rows, dst.astype(width), ids_at(edge_ids, positions).astype(width))
 
     def known(self, side: str) -> Known:
         """Return the other ends that are known to every node, as a source or as a destination."""
@@ -133,6 +131,8 @@ class Negatives:
         self._num_nodes = int(bounds[-1])
         self._birth = birth
         self._filtered = filtered and known is not None
+        # draws are numbers below a sum: where weights or births order the nodes otherwise,
+        # ``_order`` turns a number into its node, ``_rank`` a node into its number
         self._order: Ints | None = None
         self._rank: Ints | None = None
         # nodes are numbered by birth within their type, so that those that exist come first
@@ -143,12 +143,11 @@ class Negatives:
             self._birth = birth[self._order]
             weights = None if weights is None else weights[self._order]
             known = None if known is None else known.renumbered(self._rank)
-        if weights is None:
-            self._upto = NOTHING
-        else:
-            self._upto = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        self._upto = NOTHING
+        if weights is not None:
+            self._upto = np.append(0, np.cumsum(weights))
         self._queries = None if known is None else known.queries
-        self._known: tuple[Ints, Stored, Ints] = _NONE_KNOWN
+        self._known = _NONE_KNOWN
         if known is not None:
             self._known = kernels.negative.known_rows(
                 known.own, known.indptr, known.nodes, self._upto
@@ -189,6 +188,7 @@ class Negatives:
             limits = np.minimum.reduceat(
                 self._existing(self._birth, types, times), np.arange(0, n, size)
             )
+        # a draw leaves known nodes out by counting how many lie before it, so no draw is repeated
         answers = self._known_to_chunks(rows, size)
         bad = int(
             kernels.negative.draw_unknown(
@@ -204,10 +204,11 @@ class Negatives:
     def _existing(self, birth: Array, types: Ints, times: Array) -> Ints:
         """Return the end of the nodes of a type that exist at a time, for each type and time."""
         ends = np.empty(len(types), np.int64)
+        # born nodes of a type are the first of it: how many is a search among its births
         for kind in np.unique(types):
             first, end = self._bounds[kind : kind + 2]
-            at = types == kind
-            ends[at] = first + np.searchsorted(birth[first:end], times[at], side="right")
+            is_kind = types == kind
+            ends[is_kind] = first + np.searchsorted(birth[first:end], times[is_kind], side="right")
         return ends
 
     def _known_to_chunks(self, rows: Ints, size: int) -> tuple[Ints, Ints, Stored, Ints]:
@@ -220,6 +221,7 @@ class Negatives:
             return rows, *self._known
         indptr, answers, _ = self._known
         begin, positions = kernels.csr.csr_rows(indptr, rows)
+        # known to any of a chunk is known to all of it: distinct nodes per chunk, ascending
         chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
         chunk, nodes = np.divmod(
             np.unique(chunk * self._num_nodes + answers[positions]), self._num_nodes
@@ -230,9 +232,7 @@ class Negatives:
         if len(self._upto):
             # the sums over all chunks may wrap around, their differences within a chunk are right
             # all the same
-            sums = np.concatenate(
-                [np.zeros(1, np.int64), np.cumsum(self._upto[nodes + 1] - self._upto[nodes])]
-            )
+            sums = np.append(0, np.cumsum(self._upto[nodes + 1] - self._upto[nodes]))
             before = sums[:-1] - sums[begin[chunk]]
         return np.arange(count), begin, nodes, before
 
@@ -251,23 +251,16 @@ class Negatives:
         """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``,
         ``[n, count]``.
         """
-        even = len(self._upto) == 0
         kinds = types[::size]
-        if even:
-            weights = np.ones(nodes.shape)
-        else:
+        weights = np.ones(nodes.shape)
+        if len(self._upto):
             weights = (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
-        among = (
-            self._bounds[kinds],
-            self._bounds[kinds + 1],
-            self._upto,
-            *self._known_to_chunks(rows, size),
-        )
+        answers = self._known_to_chunks(rows, size)
+        totals = kernels.negative.totals(
+            self._bounds[kinds], self._bounds[kinds + 1], self._upto, *answers
+        ).astype(np.float64)
         with np.errstate(divide="ignore"):
-            chance: Floats = (
-                np.log(weights)
-                - np.log(kernels.negative.totals(*among).astype(np.float64))[:, None]
-            )
+            chance: Floats = np.log(weights) - np.log(totals)[:, None]
         return chance[np.arange(len(rows)) // size]
 
 
@@ -296,6 +289,7 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         exact = decimal.Context(prec=34, Emin=-999999, Emax=999999, traps=[])
         top = decimal.Decimal(int(distinct[-1]))
         exponent = decimal.Decimal(power)
+        # relative to the largest degree: no power overflows, whatever its exponent
         powers = [
             exact.power(exact.divide(int(d), top), exponent) if d else decimal.Decimal(0)
             for d in distinct
@@ -304,10 +298,8 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         for value, number in zip(powers, times, strict=True):
             total = exact.fma(value, int(number), total)
         scale = exact.divide(decimal.Decimal(2**61), total)
-        least = (distinct > 0).tolist()
-        weights[:] = [
-            max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)
-        ]
+        weights[:] = [int(exact.multiply(share, scale)) for share in powers]
+        weights = np.maximum(weights, distinct > 0)
     return weights[index]
 
 
@@ -337,30 +329,29 @@ def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives 
 
 
 def own_nodes(
-    own: OwnNegatives, seeds: Ints, links: Links, count: int, random: Random, graph: Graph
+    given: OwnNegatives, seeds: Ints, links: Links, count: int, random: Random, graph: Graph
 ) -> Ints:
     """Return the negatives ``[B, count]`` of seeds, which are ``links``."""
-    if not callable(own):
-        return own[seeds]
+    if not callable(given):
+        return given[seeds]
     tensors: Any = [None if part is None else torch.from_numpy(part) for part in links]
-    chosen = own(Links(*tensors), count, random)
+    chosen = given(Links(*tensors), count, random)
     return _as_nodes(chosen, (len(seeds), count), "a row per link, num_negatives wide,", graph)
 
 
 def check_types(nodes: Ints, links: Links, graph: Graph, layout: LinkLayout) -> None:
     """Raise ValueError for negatives of another type than the ends that they take the place of."""
-    wanted = np.empty(nodes.shape, np.int64)
-    for side in layout.sides:
-        wanted[:, layout.columns(side)] = graph.schema.types_of(links.ends(side)[1])[:, None]
+    names = list(graph.schema.nodes)
     types = graph.schema.types_of(nodes.reshape(-1)).reshape(nodes.shape)
-    if (at := first_true((types != wanted).reshape(-1))) is not None:
-        row, column = divmod(at, nodes.shape[1])
-        names = list(graph.schema.nodes)
-        raise ValueError(
-            f"negatives[{row}, {column}] of the batch is of type {names[types[row, column]]!r}, "
-            f"but the {layout.sides[column % len(layout.sides)]} that it replaces is of type "
-            f"{names[wanted[row, column]]!r}"
-        )
+    for side in layout.sides:
+        of_side = types[:, layout.columns(side)]
+        wanted = graph.schema.types_of(links.ends(side)[1])
+        is_wrong = of_side != wanted[:, None]
+        if (row := first_true(is_wrong.any(1))) is not None:
+            raise ValueError(
+                f"negatives in row {row} of the batch must be of type {names[wanted[row]]!r}, as "
+                f"the {side} that they replace, got {names[of_side[row][is_wrong[row]][0]]!r}"
+            )
 
 
 def _as_nodes(value: Any, shape: tuple[int, int], words: str, graph: Graph) -> Ints:
@@ -369,10 +360,4 @@ def _as_nodes(value: Any, shape: tuple[int, int], words: str, graph: Graph) -> I
         raise ValueError(
             f"negatives must have {words} {list(shape)}, got shape {list(array.shape)}"
         )
-    nodes = as_ids(array.reshape(-1), "negatives", LARGEST, lower=-LARGEST)
-    if (at := first_true((nodes < 0) | (nodes >= graph.num_nodes))) is not None:
-        row, column = divmod(at, shape[1])
-        raise IndexError(
-            f"negatives[{row}, {column}] is {nodes[at]}, but nodes are 0 to {graph.num_nodes - 1}"
-        )
-    return nodes.reshape(shape)
+    return as_ids(array.reshape(-1), "negatives.reshape(-1)", graph.num_nodes).reshape(shape)

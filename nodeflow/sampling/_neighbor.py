@@ -138,7 +138,7 @@ class NeighborSampler(RowSampler):
         self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None
     ) -> tuple[Fanout, ...]:
         """Return the checked fanouts; a subclass may allow other values."""
-        return check_fanouts(fanouts, num_neighbors, edge_type=edge_type, repeated=self.replace)
+        return check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
 
     def _loops_only(self) -> str:
         if self.prob is None or self.replace:
@@ -149,7 +149,7 @@ class NeighborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
+        self._read_counts(self.fanouts)
         self._proportional: Proportional | None = None
         if self.prob is not None:
             column = edge_numbers(self.graph.for_sampling, self.prob, "prob", signed=False)
@@ -165,8 +165,11 @@ class NeighborSampler(RowSampler):
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         counts = self._counts[step.flow]
         if self._proportional is not None:
-            whole = edges is self.reader.edges
-            tables = self._proportional if whole else Proportional(edges, self._proportional.column)
+            # copies of rows without edges that are left out need tables of their own
+            is_intact = edges is self.reader.edges
+            tables = (
+                self._proportional if is_intact else Proportional(edges, self._proportional.column)
+            )
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         form = edges.form
         indptr, degree, positions, src = form.of(UNIFORM)(
@@ -174,7 +177,7 @@ class NeighborSampler(RowSampler):
         )
         size = len(src)
         inverse = None if (counts < 0).all() else lambda: form.inverse_rate(degree, indptr, size)
-        return Drawn(indptr, positions, src, inverse, False)
+        return Drawn(indptr, positions, src, inverse, varies=False)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an

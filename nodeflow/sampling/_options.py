@@ -26,6 +26,7 @@ def arguments(kind: type) -> dict[str, inspect.Parameter]:
     """
     parameters: dict[str, inspect.Parameter] = {}
     inits = [vars(base)["__init__"] for base in kind.__mro__[:-1] if "__init__" in vars(base)]
+    # from the class up to its bases, as long as each passes on what it does not name
     for init in inits:
         named = inspect.signature(init).parameters.values()
         for p in named:

@@ -5,6 +5,7 @@ one list.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,13 +14,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base.checks import Ints, as_array, check_indptr, describe, first_true
+from nodeflow._core.base.checks import (
+    LARGEST,
+    Ints,
+    as_array,
+    as_ids,
+    check_indptr,
+    describe,
+    first_true,
+)
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow._core.edges.edges import Edges
-from nodeflow._core.edges.forms import Loop, Placed
+from nodeflow._core.edges.forms import Placed, TwoForms
 from nodeflow._core.edges.numbering import Numbering
-from nodeflow._core.edges.stored import integers
+from nodeflow._core.edges.stored import integers, narrow
 from nodeflow._core.in_torch import alias
 from nodeflow._core.in_torch.ragged import spread
 from nodeflow._core.random import derive_key
@@ -36,6 +45,17 @@ class Picked(NamedTuple):
     times: Ints  # how often each was drawn; 1 without replacement
     # the mean of ``times``: ``size * q`` with replacement, else the probability of being drawn
     mean: Floats
+
+    @classmethod
+    def once(cls, places: Ints, prob: Floats) -> Picked:
+        """Return distinct candidates, which were drawn with these probabilities, ``[k]``."""
+        return cls(places, np.ones(len(places), np.int64), prob)
+
+
+def check_weights(values: Floats, name: str) -> None:
+    """Raise ValueError for the first of some numbers that is negative, or not finite."""
+    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
+        raise ValueError(f"{name} must be finite and not negative, but entry {i} is {values[i]}")
 
 
 def scale_of(values: NDArray[np.floating]) -> float:
@@ -65,10 +85,12 @@ def list_probabilities(scores: Floats, size: int) -> Floats:
     prob = positive.astype(np.float64) * (size > 0)
     if int(np.count_nonzero(prob)) <= size:
         return prob
-    at = len(scores) - size
-    top = np.sort(np.partition(scores, at)[at:])[::-1]
-    rest, below = kernels.pps.sum_below(scores, top[-1])
-    certain = kernels.pps.count_certain(top, rest + (at - below) * top[-1])
+    # only the ``size`` largest scores can be certain: the others need a sum, but no order
+    start = len(scores) - size
+    top = np.sort(np.partition(scores, start)[start:])[::-1]
+    remainder, below = kernels.pps.sum_below(scores, top[-1])
+    certain = kernels.pps.count_certain(top, remainder + (start - below) * top[-1])
+    # ties with the last certain score are certain too, so the sum is made again below it
     cut = top[certain - 1] if certain else np.inf
     left, number = kernels.pps.sum_below(scores, cut)
     others = scores < cut
@@ -110,7 +132,7 @@ def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
     else:
         drawn = line.order[:0]
     places = np.sort(np.concatenate([line.certain, line.order[drawn]]))
-    return Picked(places, np.ones(len(places), np.int64), prob[places])
+    return Picked.once(places, prob[places])
 
 
 class Ladder(NamedTuple):
@@ -128,7 +150,7 @@ def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
     proportional to n.
     """
     ends = np.cumsum(scores, dtype=np.float64)
-    guide = np.empty(2**bits + 1, np.int32 if len(ends) < 2**31 else np.int64)
+    guide = np.empty(2**bits + 1, narrow(len(ends) + 1))
     kernels.pps.guide_to(ends, guide)
     return Ladder(scores, ends, guide)
 
@@ -148,14 +170,14 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     """
     scores = scores * scale_of(scores)
     if not scores.any():
-        return Picked(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        return Picked.once(np.zeros(0, np.int64), np.zeros(0))
     if draw == "replacement":
         return pick_with_replacement(ladder(scores), size, key)
     prob = list_probabilities(scores, size)
     if draw == "systematic":
         return pick_systematic(laid_out(prob, ids, derive_key(key, 1)), prob, key)
     places = kernels.pps.keep_poisson(prob, ids, np.uint64(key))
-    return Picked(places, np.ones(len(places), np.int64), prob[places])
+    return Picked.once(places, prob[places])
 
 
 class Proportional:
@@ -175,6 +197,7 @@ class Proportional:
         self.table = np.zeros(len(self.weights), np.uint64)
         self.sums = np.zeros((edges.num_rows, 3), np.float64)
         kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
+        # copies for devices are made for the first draw there: most samplers stay on the host
         self._placed = Lazy(self._placed_later)
 
     def draw(
@@ -185,9 +208,8 @@ class Proportional:
 
         Only draws with replacement have a form in torch.
         """
-        return cast(
-            "Drawn", edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace)
-        )
+        loop: Any = edges.form.of(_PROPORTIONAL)
+        return cast("Drawn", loop(self, edges, rows, fanouts, key, replace=replace))
 
     def _placed_later(self) -> Placed:
         positive = np.concatenate([[0], np.cumsum(self.weights > 0)])
@@ -198,44 +220,49 @@ class Proportional:
             self.weights,
         )
 
-    def in_torch(
-        self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool
-    ) -> Drawn:
+    def in_torch(self, edges: Edges, rows: Any, fanouts: Ints, key: int, *, replace: bool) -> Any:
         """Do what ``draw`` does, with replacement, in operations of torch."""
         assert replace
-        arrays = edges.arrays
         *tables, weights = self._placed.get().at(edges.form)
-        of_rows: Any = rows.numbers, rows.ident, key, fanouts.tolist(), rows.kinds
-        indptr, positions, src, unit = alias.draw(arrays.indptr, arrays.indices, *tables, *of_rows)
+        indptr, positions, src, unit = alias.draw(
+            edges.arrays.indptr,
+            edges.arrays.indices,
+            alias.Tables(*tables),
+            rows.numbers,
+            rows.ident,
+            key,
+            fanouts.tolist(),
+            rows.kinds,
+        )
 
         def inverse() -> Any:
             of_edge = spread(unit, indptr, len(src))
             return torch.where(of_edge == 0, 1.0, of_edge / weights.index_select(0, positions))
 
-        drawn: Any = indptr, positions, src, None if (fanouts < 0).all() else inverse, True
-        return Drawn(*drawn)
+        factor: Any = inverse if (fanouts >= 0).any() else None
+        return Drawn._make((indptr, positions, src, factor, True))
 
     def compiled(
         self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool
     ) -> Drawn:
-        """Do what ``draw`` does in compiled loops."""
+        """Do what ``draw`` does in compiled kernels.weighted."""
         weights = self.weights
-        number = np.uint64(key)
-        loops = kernels.weighted
-        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(
-            edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
+        indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
+            edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace=replace
         )
         positions = np.empty(indptr[-1], edges.position_type)
         src = np.empty(indptr[-1], np.int64)
         table, scan, keep = (
-            ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP)
+            ways[way, : sizes[way]]
+            for way in (kernels.weighted.TABLE, kernels.weighted.SCAN, kernels.weighted.KEEP)
         )
-        keys = (edges.indices, rows.ident, number)
+        keys = (edges.indices, rows.ident, np.uint64(key))
         result = (indptr, positions, src)
+        # of the ways to draw, each row has the one that ``plan_weighted`` gave it
         if replace:
             kernels.alias.draw_alias(table, begin, degree, self.table, *keys, *result)
         elif len(table):
-            loops.draw_sampford(
+            kernels.weighted.draw_sampford(
                 table, begin, degree, self.table, weights, *keys, unit, top, *result
             )
         if len(scan):
@@ -243,17 +270,21 @@ class Proportional:
                 scan, begin, degree, weights, *keys, unit, top, *result
             )
         if len(keep):
-            loops.keep_nonzero(keep, begin, weights, edges.indices, *result)
-        if (fanouts < 0).all():
-            return Drawn(indptr, positions, src, None, True)
-        return Drawn(
-            *result,
-            lambda: loops.inverse_probability(weights, positions, indptr, unit, replace),
-            True,
-        )
+            kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, *result)
+        inverse = None
+        if (fanouts >= 0).any():
+            inverse = partial(
+                kernels.weighted.inverse_probability,
+                weights,
+                positions,
+                indptr,
+                unit,
+                replace=replace,
+            )
+        return Drawn(indptr, positions, src, inverse, varies=True)
 
 
-_PROPORTIONAL = Loop(Proportional.compiled, Proportional.in_torch)
+_PROPORTIONAL = TwoForms(Proportional.compiled, Proportional.in_torch)
 
 
 def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLike) -> Tensor:
@@ -288,21 +319,14 @@ def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLi
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise TypeError(f"weight must be one-dimensional numbers, got {describe(values)}")
     values = values.astype(np.float64)
-    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
-        raise ValueError(f"weight must be finite and not negative, but weight[{i}] is {values[i]}")
+    check_weights(values, "weight")
     ends = integers(indptr, "indptr")
     counts = as_array(k, "k")
     check_indptr(ends, len(values))
     rows = len(ends) - 1
-    if counts.size and counts.dtype.kind not in "iu":
-        raise TypeError(f"k must be an integer, or one per row, got {describe(k)}")
     if counts.shape not in ((), (rows,)):
         raise ValueError(f"k must be an integer, or one per row ({rows}), got shape {counts.shape}")
-    numbers = np.broadcast_to(counts, rows).astype(np.int64)
-    if (i := first_true(numbers < -1)) is not None:
-        raise ValueError(
-            f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}"
-        )
+    numbers = as_ids(np.broadcast_to(counts, rows), "k", LARGEST, "count", lower=-1)
     return torch.from_numpy(kernels.pps.row_probabilities(ends.astype(np.int64), values, numbers))
 
 
@@ -371,13 +395,13 @@ class Scores(NamedTuple):
     tensor: Tensor | None
 
 
-def read_scores(value: object, nid: Tensor, flow: int) -> Scores:
+def read_scores(value: Any, nid: Tensor, flow: int) -> Scores:
     """Return what ``score`` returned for the candidates ``nid``, at least one, checked."""
     scores = value
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
         scores = torch.as_tensor(value)
-    kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
-    if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
+    is_dense = isinstance(scores, Tensor) and scores.layout == torch.strided
+    if not is_dense or scores.dtype.is_complex or scores.dtype == torch.bool:
         raise TypeError(
             f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}"
         )
@@ -387,12 +411,7 @@ def read_scores(value: object, nid: Tensor, flow: int) -> Scores:
             f"{tuple(scores.shape)}"
         )
     values = scores.detach().to("cpu", torch.float64).numpy()
-    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
-        raise ValueError(
-            f"score must return finite numbers that are not negative, but candidate {i} (node "
-            f"{int(nid[i])}) of flow {flow} has {values[i]}; a softplus or exp at the end of a "
-            "module makes them positive"
-        )
+    check_weights(values, f"the score of candidates of flow {flow}")
     if not values.any():
         raise ValueError(
             f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be "
@@ -411,11 +430,9 @@ def draw_columns(
     """
     draws = torch.from_numpy(picked.times.astype(np.float32))
     if scores is None:
-        return {
-            "log_prob": torch.zeros(len(draws), dtype=torch.float32, device="cpu"),
-            "draws": draws,
-        }
+        return {"log_prob": torch.zeros_like(draws), "draws": draws}
     kind = scores.dtype if scores.is_floating_point() else torch.float32
+    # by the scaled scores, of which the sampler drew, so that sums neither overflow nor vanish
     exact = scores.to("cpu", torch.float64) * scale_of(values)
     places = torch.from_numpy(picked.places)
     if draw == "replacement":

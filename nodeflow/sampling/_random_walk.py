@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -22,9 +23,6 @@ from nodeflow.sampling._keys import Step
 from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._relations import relations
 from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
-
-_AT_ONCE = 2**26
-"""Steps of walks that one compiled loop takes."""
 
 
 class RandomWalkSampler(Sampler):
@@ -152,32 +150,30 @@ class RandomWalkSampler(Sampler):
         kinds = relations(self.graph, self.view.direction)
         path = [schema.relation(name) for name in metapath]
         begin, end = (2, 0) if self.view.direction == "in" else (0, 2)
-        for a, b in pairwise(
-            [*path, path[0]] if self.walk_length > 1 or self.num_flows > 1 else path
-        ):
-            if a[end] != b[begin]:
+        is_repeated = self.walk_length > 1 or self.num_flows > 1
+        for step, following in pairwise([*path, path[0]] if is_repeated else path):
+            if step[end] != following[begin]:
                 raise ValueError(
-                    f"metapath must join: {a} leads to {a[end]!r}, but {b} begins at {b[begin]!r} "
-                    f"(direction={self.view.direction!r} goes from "
-                    f"{'destination to source' if begin else 'source on'})"
+                    f"metapath must join with direction={self.view.direction!r}: {step} leads to "
+                    f"{step[end]!r}, but {following} begins at {following[begin]!r}"
                 )
         self._starts = schema.ids(path[0][begin])
         self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
         # of relation k node v has the row ``first + (v - start) * count``, where its type begins at
         # ``start``
         starts = np.array([schema.ids(relation[begin]).start for relation in path])
-        first = kinds.rows.of_edges(
-            starts, np.array([schema.number(relation) for relation in path])
-        )
+        numbers = np.array([schema.number(relation) for relation in path])
+        first = kinds.rows.of_edges(starts, numbers)
         self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
+        # nodes of other types are destinations too, with ``include_dst``: they have no walks
         starts = self._nodes_of(dst)
         may_walk = (starts >= self._starts.start) & (starts < self._starts.stop)
         if step.flow == self.num_flows - 1 and (i := first_true(~may_walk)) is not None:
             raise ValueError(
-                f"seeds must be nodes where the metapath begins (ids {self._starts.start} to "
-                f"{self._starts.stop - 1}), but seeds[{i}] is {starts[i]}"
+                f"seeds must be nodes where the metapath begins, {self._starts}, but seeds[{i}] is "
+                f"{starts[i]}"
             )
         visited = self._visited(starts[may_walk], step)
         if not may_walk.all():
@@ -190,42 +186,36 @@ class RandomWalkSampler(Sampler):
         )
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
-        return Choice.of_kernel(
-            indptr,
-            None,
-            src,
-            lambda: self._importance(indptr, visits),
-            needs_weight=True,
-            edata=columns,
-        )
+        weight = partial(self._importance, indptr, visits)
+        return Choice.of_kernel(indptr, None, src, weight, needs_weight=True, edata=columns)
 
     def _visited(self, dst: Ints, step: Step) -> Array:
         """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk``
         does.
         """
         edges = self.reader.edges
-        each = self.num_walks * self.walk_length
         check_memory(
-            4 * each * len(dst),
+            4 * self.num_walks * self.walk_length * len(dst),
             f"num_walks * walk_length of {len(dst)} nodes",
             "take fewer, or shorter ones",
         )
-        arrays = edges.indptr, edges.indices, edges.left_out, self._path
-        key = np.uint64(step.random.key)
-        # a loop cannot be interrupted before it returns, so none takes longer than seconds
-        some = max(1, _AT_ONCE // each)
-        parts = [
-            kernels.walk.walk(
-                *arrays, dst[i : i + some], key, self.num_walks, self.walk_length, self.restart
-            )
-            for i in range(0, max(len(dst), 1), some)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        visited: Array = kernels.walk.walk(
+            edges.indptr,
+            edges.indices,
+            edges.left_out,
+            self._path,
+            dst,
+            np.uint64(step.random.key),
+            self.num_walks,
+            self.walk_length,
+            self.restart,
+        )
+        return visited
 
     def _importance(self, indptr: Ints, visits: Ints) -> Tensor:
         total: Any = self.num_walks * self.walk_length
         if self.normalize:
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(visits)])[indptr]
+            ends = np.append(0, np.cumsum(visits))[indptr]
             total = np.repeat(np.diff(ends), np.diff(indptr))
         return torch.from_numpy((visits / total).astype(np.float32))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodeflow._core.schema import Schema
 
 
-class Numbers(NamedTuple):
+class DrawnByKind(NamedTuple):
     """How much every flow draws of each kind.
 
     Attributes:
@@ -27,7 +27,7 @@ class Numbers(NamedTuple):
 
 
 def check_reach(
-    numbers: Numbers, schema: Schema, direction: str, seeds: Iterable[str], again: bool
+    numbers: DrawnByKind, schema: Schema, direction: str, seeds: Iterable[str], again: bool
 ) -> None:
     """Raise ValueError for a flow that draws nothing for any type that seeds of some types reach.
 
@@ -35,29 +35,31 @@ def check_reach(
     """
     starts = {"in": (2,), "out": (0,), "both": (2, 0)}[direction]
     reached = dict.fromkeys(seeds)
+    # from the seeds down, flow by flow, types instead of nodes
     for flow in reversed(range(len(numbers.counts))):
         counts = numbers.counts[flow]
         # of the types that are reached alone, since other seeds may come with every batch
         touching = schema.touching(reached, *starts)
         steps = [(r, r[2 - start]) for r in touching for start in starts if r[start] in reached]
-        drawn = [
-            counts[schema.number(kind)] for step in steps for kind in step if kind in numbers.names
-        ]
-        ends = [end for (_, end), count in zip(steps, drawn, strict=True) if count]
+        ends = []
+        for step in steps:
+            # the relation, or the type at its other end, has a number
+            (kind,) = (kind for kind in step if kind in numbers.names)
+            if counts[schema.number(kind)]:
+                ends.append(step[1])
         # a number for all, and a dict that has all, may be for types that are not reached
         if reached and not ends and 0 < np.count_nonzero(counts) < len(numbers.names):
             named = [name for name, count in zip(numbers.names, counts, strict=False) if count]
-            word = {"in": "enter", "out": "leave", "both": "enter or leave"}[direction]
             raise ValueError(
                 f"{numbers.of}[{flow}] draws nothing: it has {_listed(named)}, but its nodes are "
-                f"of type {', '.join(reached)}; relations that {word} these: "
-                f"{_listed(dict.fromkeys(r for r, _ in steps))}"
+                f"of type {', '.join(reached)}; relations that direction={direction!r} follows "
+                f"from these: {_listed(dict.fromkeys(r for r, _ in steps))}"
             )
-        reached = dict.fromkeys([*(reached if again else ()), *ends])
+        if not again:
+            reached = {}
+        reached |= dict.fromkeys(ends)
 
 
 def _listed(kinds: Iterable[Any]) -> str:
-    return (
-        ", ".join(repr(kind if isinstance(kind, str) else " ".join(kind)) for kind in kinds)
-        or "none"
-    )
+    names = [kind if isinstance(kind, str) else " ".join(kind) for kind in kinds]
+    return ", ".join(map(repr, names)) or "none"

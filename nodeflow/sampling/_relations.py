@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodeflow._core.base.checks import Ints, as_int
+from nodeflow._core.base.types import Array
 from nodeflow._core.edges.columns import edge_integers
 from nodeflow._core.edges.edges import Edges
 from nodeflow._core.edges.node_rows import NodeRows
 from nodeflow.graph import Graph
-from nodeflow.sampling._sampler import as_list, check_draws, check_size
+from nodeflow.sampling._sampler import as_list, check_size
 
 Number = TypeVar("Number", int, float)
+Check = Callable[..., Number]
+"""Checks a number, from ``(value, name, of_kind=...)``."""
 Fanout = int | dict[Any, int]
 """One number for all kinds of edges, or one by kind."""
 
@@ -37,14 +39,14 @@ class Kinds(NamedTuple):
     of_edges: Callable[[], Ints]
     find: Callable[[Any], Any]
 
-    def numbers(self, value: float | Mapping[Any, float], of: str = "fanouts") -> NDArray[Any]:
+    def numbers(self, value: float | Mapping[Any, float], of: str = "fanouts") -> Array:
         """Return the number of every kind, see ``numbers_of``."""
         return numbers_of(value, self.names, self.find, of)
 
     def lay_out(self, edges: Edges, graph: Graph) -> Edges:
         """Return edges of a graph with a row for every node and kind that it can have."""
-        own = self.rows.restricted(graph.for_sampling.held_part.masters.numpy())
-        return edges.by_kind(self.of_edges, own=own, whole=self.rows)
+        near_rows = self.rows.restricted(graph.for_sampling.held_part.masters.numpy())
+        return edges.by_kind(self.of_edges, node_rows=near_rows, whole_rows=self.rows)
 
 
 def relations(graph: Graph, direction: str) -> Kinds:
@@ -79,6 +81,7 @@ def types_in(graph: Graph, name: str) -> Kinds:
             f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for "
             "each; group them into fewer types"
         )
+    # Python's integers: they are keys of the dicts that users pass
     names = [int(kind) for kind in types]
 
     def find(kind: int) -> int:
@@ -97,7 +100,7 @@ def types_in(graph: Graph, name: str) -> Kinds:
 
 def numbers_of(
     value: float | Mapping[Any, float], names: Iterable[Any], find: Callable[[Any], Any], of: str
-) -> NDArray[Any]:
+) -> Array:
     """Return a number for each name, from one for all, or a dict by what ``find`` turns into names;
     else 0.
     """
@@ -111,65 +114,48 @@ def numbers_of(
 
 
 def by_kind(
-    value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
+    value: Any, name: str, check: Check[Number], example: str, kind: str
 ) -> tuple[Number | dict[Any, Number], ...]:
     """Check a number per flow, each by ``of_kinds``."""
-    return tuple(
-        of_kinds(each, f"{name}[{i}]", check, kind)
-        for i, each in enumerate(
-            as_list(
-                value, name, f"one number per flow, as in {example}, or a dict of them by {kind}"
-            )
-        )
-    )
+    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
+    numbers = enumerate(as_list(value, name, words))
+    return tuple(of_kinds(number, f"{name}[{i}]", check, kind) for i, number in numbers)
 
 
-def of_kinds(
-    value: Any, name: str, check: Callable[[object, str, bool], Number], kind: str
-) -> Number | dict[Any, Number]:
+def of_kinds(value: Any, name: str, check: Check[Number], kind: str) -> Number | dict[Any, Number]:
     """Check one number for all kinds, or a dict from kind to number.
 
     ``kind`` is "relation", "node type", or "edge type", which is an integer, or one as text.
     ``check(number, name, of_kind)`` checks a number; one of a kind may be 0, for none.
     """
     if not isinstance(value, Mapping):
-        return check(value, name, False)
-    keys = list(value)
-    if kind == "edge type":
-        keys = [int(key) if isinstance(key, str) and key.isdecimal() else key for key in keys]
-        keys = [as_int(key, f"an edge type in {name}") for key in keys]
-    return {
-        key: check(number, f"{name}[{key!r}]", True)
-        for key, number in zip(keys, value.values(), strict=True)
-    }
+        return check(value, name, of_kind=False)
+    by_name = {}
+    # settings in JSON have words for keys: '3' is edge type 3
+    for word, number in value.items():
+        key = word
+        if kind == "edge type":
+            is_text = isinstance(word, str) and word.isdecimal()
+            key = as_int(int(word) if is_text else word, f"an edge type in {name}")
+        by_name[key] = check(number, f"{name}[{key!r}]", of_kind=True)
+    return by_name
 
 
 def check_fanouts(
-    fanouts: Any, num_neighbors: Any = None, *, edge_type: str | None = None, repeated: bool = False
+    fanouts: Any, num_neighbors: Any = None, *, edge_type: str | None = None
 ) -> tuple[Fanout, ...]:
-    """Check fanouts (see ``by_kind``), or ``num_neighbors``, and return them in flow order.
-
-    ``repeated`` says whether they are numbers of draws with replacement.
-    """
+    """Check fanouts (see ``by_kind``), or ``num_neighbors``, and return them in flow order."""
     if (fanouts is None) == (num_neighbors is None):
         raise TypeError(
-            "fanouts in flow order, the last for the seeds, are needed, or num_neighbors in the "
-            "order of PyTorch Geometric, the first for the seeds; got "
-            f"{'neither' if fanouts is None else 'both'}"
+            "either fanouts in flow order, the last for the seeds, are needed, or num_neighbors "
+            "in the order of PyTorch Geometric, the first for the seeds; got "
+            f"fanouts={fanouts} and num_neighbors={num_neighbors}"
         )
     kind = "relation" if edge_type is None else "edge type"
     if num_neighbors is None:
-        checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", kind)
-    else:
-        checked = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)[
-            ::-1
-        ]
-    if repeated:
-        largest = max(
-            max(each.values(), default=0) if isinstance(each, dict) else each for each in checked
-        )
-        check_draws(largest, "fanouts with replacement")
-    return checked
+        return by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", kind)
+    seeds_first = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)
+    return seeds_first[::-1]
 
 
 def _by_flow(num_neighbors: Any) -> Any:
@@ -178,9 +164,9 @@ def _by_flow(num_neighbors: Any) -> Any:
     """
     if not isinstance(num_neighbors, Mapping):
         return num_neighbors
+    words = "one number per flow, as in [25, 10]"
     lists = [
-        as_list(numbers, f"num_neighbors[{kind!r}]", "one number per flow, as in [25, 10]")
-        for kind, numbers in num_neighbors.items()
+        as_list(value, f"num_neighbors[{kind!r}]", words) for kind, value in num_neighbors.items()
     ]
     if len(set(map(len, lists))) > 1:
         raise ValueError(
@@ -189,7 +175,7 @@ def _by_flow(num_neighbors: Any) -> Any:
     return [dict(zip(num_neighbors, numbers, strict=True)) for numbers in zip(*lists, strict=True)]
 
 
-def as_fanout(value: object, name: str, of_kind: bool) -> int:
+def as_fanout(value: object, name: str, *, of_kind: bool) -> int:
     """Return a checked fanout; that of a kind may be 0."""
     number = as_int(value, name)
     return 0 if of_kind and number == 0 else check_size(number, name)

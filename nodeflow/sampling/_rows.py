@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from nodeflow._core.edges.view import EdgeView, Reader
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._reached_types import Numbers
+from nodeflow.sampling._reached_types import DrawnByKind
 from nodeflow.sampling._relations import Kinds, relations, types_in
-from nodeflow.sampling._sampler import Sampler
+from nodeflow.sampling._sampler import Sampler, check_draws
 
 
 class DrawingRows(NamedTuple):
@@ -48,9 +48,8 @@ class DrawingRows(NamedTuple):
     def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
         contexts = self.contexts
-        kinds = self.kinds
         contexts = None if contexts is None else contexts[mask]
-        kinds = kinds[mask] if len(kinds) else kinds
+        kinds = self.kinds[mask] if len(self.kinds) else self.kinds
         return DrawingRows(self.numbers[mask], self.ident[mask], contexts, kinds)
 
 
@@ -130,7 +129,7 @@ class RowSampler(Sampler):
     _is_ours: ClassVar[bool] = False
     kinds: Kinds
     """The kinds of edges, relations or types, of which each row has one."""
-    _counts: Sequence[NDArray[Any]] = ()
+    _counts: Sequence[Array] = ()
     """For each flow how much each kind draws, 0 for nothing; none where a sampler does not say
     so.
     """
@@ -150,31 +149,32 @@ class RowSampler(Sampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        name = self.edge_type
         graph = self.graph
-        if name is None:
+        if self.edge_type is None:
             self.kinds = relations(graph, self.view.direction)
         else:
-            self.kinds = types_in(graph, name)
+            self.kinds = types_in(graph, self.edge_type)
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
 
-    def _drawn_by_kind(self) -> Numbers | None:
+    def _read_counts(self, numbers: Iterable[Any], of: str = "fanouts") -> None:
+        """Set how much each kind draws in every flow; ``of`` is what the numbers are called."""
+        self._counts = [self.kinds.numbers(number, of) for number in numbers]
+        if getattr(self, "replace", False):
+            check_draws(int(np.max(self._counts)), "fanouts with replacement")
+
+    def _drawn_by_kind(self) -> DrawnByKind | None:
         if self.edge_type is not None:
             return None
         of = "rates" if getattr(self, "rates", None) else "fanouts"
-        return Numbers(of, self.graph.schema.relations, self._counts)
+        return DrawnByKind(of, self.graph.schema.relations, self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
-        # draws trust that rows are those of the kinds
+        # draws trust that rows are those of the kinds: a reader of plain edges, as a view has them,
+        # is laid out anew, and what it leaves out stays out
         if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
-            left_out = reader.left_out
-            reader = reader.intact()
-            reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
-            reader = (
-                reader
-                if left_out is None
-                else reader.without(left_out, self.graph.for_sampling.held_part)
-            )
+            laid_out = self.kinds.lay_out(reader.edges.intact(), self.graph)
+            plain = reader.intact()._replace(edges=laid_out)
+            reader = plain.without(reader.left_out, self.graph.for_sampling.held_part)
         return super().with_reader(reader)
 
     def estimand(self) -> Tensor:
@@ -204,27 +204,16 @@ class RowSampler(Sampler):
         """
         fanouts = getattr(self, "fanouts", None)
         several = len(self.kinds.names) > 1 or self.edge_type is not None
-        if (
-            not fanouts
-            or several
-            or any(isinstance(each, dict) for each in fanouts)
-            or max(fanouts) < 0
-        ):
+        if not fanouts or several or any(isinstance(fanout, dict) for fanout in fanouts):
             return ""
+        if max(fanouts) < 0:
+            return ""
+        drawn = str(fanouts[-1])
         if fanouts[-1] < 0:
             drawn = "all its neighbours"
-        else:
-            drawn = f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
-        if min(fanouts) < 0 or not self.fixed_sizes:
-            return f"flow order: a seed draws {drawn}"
-        # with reuse only nodes that are reached first draw; else those that are in the layer
-        # already draw again
-        last = 1
-        total = 1
-        for fanout in reversed(fanouts):
-            last = last * fanout if self.reuse or not self.include_dst else total * fanout
-            total = total + last if self.include_dst else last
-        return f"flow order: a seed draws {drawn}, and its batch has {total:,} nodes or fewer"
+        elif not self.fixed_sizes:
+            drawn = f"about {drawn}"
+        return f"flow order: a seed draws {drawn}"
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
@@ -244,6 +233,8 @@ class RowSampler(Sampler):
         form = edges.form
         layout = edges.whole_rows
         ident, kinds, begins = layout.of(nodes, form)
+        # keys are by the row in the whole graph, so that any process draws the same; draws read the
+        # rows here
         places = edges.whole.rows_of(nodes)
         index = ident if places is nodes else edges.node_rows.of(places)[0]
         if step.contexts is None:
@@ -254,38 +245,32 @@ class RowSampler(Sampler):
             return values if layout.is_plain else form.spread(values, begins, len(ident))
 
         contexts = per_row(step.contexts)
-        root = contexts if step.roots is None else per_row(step.roots)
-        return DrawingRows(index, ident + layout.num_rows * root, contexts, kinds), begins
+        roots = contexts if step.roots is None else per_row(step.roots)
+        return DrawingRows(index, ident + layout.num_rows * roots, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
         """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column
         times ``inverse``.
         """
         reader = self.reader
-        indptr, positions, src, inverse, varies = drawn
+        ends, positions, src, inverse, varies = drawn
+        indptr = ends
         relations: Lazy[Tensor] | None = None
         if not reader.edges.whole_rows.is_plain:
-            # the rows of a node draw at rates of their own
             form = reader.edges.form
-            ends = indptr
+            indptr = form.take(ends, begins)
             if self.edge_type is None:
                 of_rows = form.array(form.tensor(rows.kinds).int())
                 size = len(positions)
                 relations = Lazy(lambda: form.tensor(form.spread(of_rows, ends, size)))
-            several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
-            indptr = form.take(indptr, begins)
-            varies = varies or several
-        if reader.weights is None and inverse is None:
-            return Choice.of_kernel(
-                indptr, positions, src, None, needs_weight=False, relations=relations
-            )
+            # the rows of a node draw at rates of their own
+            if not varies:
+                varies = None
+                if self._counts:
+                    varies = bool(np.count_nonzero(self._counts[step.flow]) > 1)
 
-        def weight() -> Tensor:
-            return reader.estimator_weight(
-                reader.weighted(positions, None if inverse is None else inverse())
-            )
-
-        varies = varies if reader.weights is None else True
+        weight = reader.weight_of(positions, inverse)
+        varies = varies if reader.column is None else True
         return Choice.of_kernel(
             indptr, positions, src, weight, needs_weight=varies, relations=relations
         )
@@ -301,12 +286,12 @@ class RowSampler(Sampler):
         hit = form.contains(patched, rows.numbers)
         if not bool(hit.any()):
             return self.draw_rows(edges, rows, step)
-        whole = self.draw_rows(edges, rows.where(~hit), step)
+        intact = self.draw_rows(edges, rows.where(~hit), step)
         copied = rows.where(hit)
         copied = copied._replace(numbers=form.search(patched, copied.numbers))
         part = self.draw_rows(patch.edges.in_form(form), copied, step)
         part = part._replace(positions=form.take(form.array(patch.positions), part.positions))
-        return _interleaved(whole, part, hit, form)
+        return _interleaved(intact, part, hit, form)
 
 
 def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -> None:
@@ -323,34 +308,26 @@ def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -
     )
 
 
-def _interleaved(whole: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn:
+def _interleaved(intact: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn:
     """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of
-    ``whole``.
+    ``intact``.
     """
-    joint = form.joined([whole.indptr, part.indptr[1:] + whole.indptr[-1]])
+    # rows of both draws stand one behind the other; ``order`` says for each row of the call which
+    joint = form.joined([intact.indptr, part.indptr[1:] + intact.indptr[-1]])
     of_part = from_part.cumsum(0)
     order = form.array(np.arange(len(from_part))) - of_part
-    order[from_part] = len(whole.indptr) - 2 + of_part[from_part]
+    order[from_part] = len(intact.indptr) - 2 + of_part[from_part]
     indptr, index = form.of(ENTRIES)(joint, order)
-    positions, src = (
-        form.take(form.joined(pair), index)
-        for pair in ((whole.positions, part.positions), (whole.src, part.src))
-    )
-    if whole.inverse is None and part.inverse is None:
-        return Drawn(indptr, positions, src, None, False)
+    positions = form.take(form.joined([intact.positions, part.positions]), index)
+    src = form.take(form.joined([intact.src, part.src]), index)
+    if intact.inverse is None and part.inverse is None:
+        return Drawn(indptr, positions, src, None, varies=False)
 
-    def inverse() -> Array:
-        ones = (form.array(np.ones(len(drawn.src))) for drawn in (whole, part))
-        each = [
-            one if drawn.inverse is None else drawn.inverse()
-            for drawn, one in zip((whole, part), ones, strict=True)
-        ]
-        return cast("Array", form.take(form.joined(each), index))
+    def factor(drawn: Drawn) -> Any:
+        return drawn.inverse() if drawn.inverse else form.array(np.ones(len(drawn.src)))
 
-    return Drawn(
-        indptr,
-        positions,
-        src,
-        inverse,
-        None if whole.varies is None else whole.varies or part.varies,
-    )
+    def inverse() -> Any:
+        return form.take(form.joined([factor(intact), factor(part)]), index)
+
+    varies = None if intact.varies is None else intact.varies or part.varies
+    return Drawn(indptr, positions, src, inverse, varies)

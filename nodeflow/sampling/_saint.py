@@ -26,7 +26,7 @@ from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 
-class Kind(NamedTuple):
+class NodeDraws(NamedTuple):
     """A way to draw nodes, in ``budget`` independent draws."""
 
     draw: Callable[[Random], Ints]  # returns the nodes drawn, repeats included
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
     joint_rate: Callable[[Subgraph], Floats | float] = lambda part: 0.0
 
 
-def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
+def node_kind(graph: Graph, reader: Reader, budget: int) -> NodeDraws:
     """Return the draws of nodes with replacement, in proportion to the squared norms of the columns
     of A.
     """
@@ -56,10 +56,10 @@ def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
         # rounding may put a number at the very end
         return cast("Ints", np.minimum(np.searchsorted(ends, drawn, side="right"), last))
 
-    return Kind(draw, budget > 1, norms / ends[-1])
+    return NodeDraws(draw, budget > 1, norms / ends[-1])
 
 
-def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
+def edge_kind(edges: Edges, back: Edges, budget: int) -> NodeDraws:
     """Return the draws of both ends of edges, with replacement; ``back`` are the edges along the
     other direction.
     """
@@ -85,18 +85,20 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
         # the edges are sorted, since all that join two nodes count
         src = part.indices
         dst = part.dst
+        # parallel edges and both directions add up: each may be the one that is drawn
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u = part.nodes[src]
         v = part.nodes[dst]
         return times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
 
+    # an edge is drawn from a uniform end, then uniformly: 1/deg(u) + 1/deg(v) without a table
     rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, degree) / len(joined)
     # rates of the draws that have the node as an end
-    return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)
+    return NodeDraws(draw, several=True, rate=np.minimum(rates, 1.0), joint_rate=joint_rate)
 
 
-def walk_kind(edges: Edges, budget: int, length: int) -> Kind:
+def walk_kind(edges: Edges, budget: int, length: int) -> NodeDraws:
     """Return the draws of all nodes of walks of ``length`` uniform steps from roots, uniform with
     replacement.
     """
@@ -108,7 +110,7 @@ def walk_kind(edges: Edges, budget: int, length: int) -> Kind:
         kernels.subgraph.walks(edges.indptr, edges.indices, length, np.uint64(random.key), nodes)
         return nodes
 
-    return Kind(draw, budget > 1 or length > 0)
+    return NodeDraws(draw, budget > 1 or length > 0)
 
 
 def _at_least_once(rate: Floats, draws: int) -> Floats:
@@ -135,10 +137,10 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
         excess = np.maximum((joint - a * b) / ((1 - a) * (1 - b)), -1.0)
         given_first = _at_least_once(a, draws) * _at_least_once(second, draws)
         both = given_first + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
-    both = np.where(
-        a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), both)
-    )
-    return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), both)
+    # where one is certain, or has the other with it, the rarer one decides
+    rarer = np.minimum(a, b)
+    is_simple = (np.maximum(a, b) >= 1) | (joint >= rarer)
+    return np.where(is_simple, _at_least_once(rarer, draws), both)
 
 
 _COVERAGE = 50  # average number of counted subgraphs per node, at which counting stops
@@ -218,31 +220,31 @@ class SaintSampler(SubgraphSampler):
                 "coefficients='exact' has no closed form for kind='walk'; pass 'presampled'"
             )
         if (kind == "walk") != (walk_length is not None):
-            walk = "needs walk_length=, the steps of a walk"
             raise ValueError(
-                f"kind={kind!r} {walk if kind == 'walk' else 'has no walks: leave out walk_length'}"
+                "walk_length, the steps of a walk, is needed for kind='walk' and for no other, got "
+                f"walk_length={walk_length} with kind={kind!r}"
             )
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
-        whole = graph_of(graph)
+        parent = graph_of(graph)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
-        check_draws(
-            self.budget * (1 + (self.walk_length or 0)),
-            "budget with all steps of walks",
-            whole.num_nodes,
-        )
+        num_draws = self.budget * (1 + (self.walk_length or 0))
+        check_draws(num_draws, "budget with all steps of walks", parent.num_nodes)
         self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
         if num_presamples is not None and self.coefficients == "exact":
             raise ValueError(
                 "num_presamples goes with coefficients='presampled', here they are 'exact'"
             )
-        count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
+        if num_presamples is not None:
+            num_presamples = as_count(num_presamples, "num_presamples", 1)
         if kind != "node":
-            check_one_process(whole, f"SaintSampler(kind={kind!r})")
+            check_one_process(parent, f"SaintSampler(kind={kind!r})")
         if self.coefficients == "presampled":
-            check_one_process(whole, "SaintSampler(coefficients='presampled')")
+            check_one_process(parent, "SaintSampler(coefficients='presampled')")
         super().__init__(graph, num_flows, seed=seed)
-        self._counts = self._presampled(count) if self.coefficients == "presampled" else None
+        self._counts = None
+        if self.coefficients == "presampled":
+            self._counts = self._presampled(num_presamples)
         self.num_presamples = None if self._counts is None else self._counts.total
 
     def read_graph(self) -> None:
@@ -292,11 +294,11 @@ class SaintSampler(SubgraphSampler):
         As for ``node_probability``; 0 for edges outside the filter.
         """
         check_one_process(self.graph, "edge_probability()")
-        whole = self._whole()
+        every_edge = self._whole()
         counts = self._counts
         probability = np.zeros(self.graph.num_edges)
-        chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total
-        probability[self.reader.edges.ids(whole.positions)] = chance
+        chance = self._exact_of_edges(every_edge) if counts is None else counts.edges / counts.total
+        probability[self.reader.edges.ids(every_edge.positions)] = chance
         return torch.from_numpy(probability)
 
     def estimand(self) -> Tensor:
@@ -304,15 +306,15 @@ class SaintSampler(SubgraphSampler):
         have.
         """
         number = super().estimand()
-        whole = self._whole()
+        every_edge = self._whole()
         rate = self._kind.rate
-        possible = (whole.indices == whole.dst) | self._kind.several
+        possible = (every_edge.indices == every_edge.dst) | self._kind.several
         if rate is not None:
-            possible &= (rate[whole.indices] > 0) & (rate[whole.dst] > 0)
-        number[self.reader.edges.parent_eid(whole.positions[~possible])] = 0
+            possible &= (rate[every_edge.indices] > 0) & (rate[every_edge.dst] > 0)
+        number[self.reader.edges.parent_eid(every_edge.positions[~possible])] = 0
         return number
 
-    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
+    def inverse(self, part: Subgraph, seeds: Ints) -> Floats:
         """Return p_v / p_uv for every edge u -> v, float64 ``[E]``."""
         if self._counts is not None:
             node = self._counts.nodes[part.nodes[part.dst]]
@@ -322,8 +324,10 @@ class SaintSampler(SubgraphSampler):
         if edges.patch is None:
             pair = self._exact_of_edges(part)
         else:  # edges that are left out for a while were drawn from all the same
-            whole = induced_subgraph(edges.intact(), part.nodes, self.graph.num_nodes)
-            pair = self._exact_of_edges(whole)[~COMPILED.contains(edges.left_out, whole.positions)]
+            every_edge = induced_subgraph(edges.intact(), part.nodes, self.graph.num_nodes)
+            pair = self._exact_of_edges(every_edge)[
+                ~COMPILED.contains(edges.left_out, every_edge.positions)
+            ]
         return self._exact_of_nodes(part.nodes)[part.dst] / pair
 
     def _needs_weight(self, seeds: Ints) -> bool:
@@ -346,15 +350,10 @@ class SaintSampler(SubgraphSampler):
         in closed form.
         """
         assert self._kind.rate is not None
-        src = part.indices
-        dst = part.dst
         rate = self._kind.rate[part.nodes]
-        return _both(
-            rate[src],
-            rate[dst],
-            np.where(src == dst, rate[src], self._kind.joint_rate(part)),
-            self.budget,
-        )
+        of_src = rate[part.indices]
+        joint = np.where(part.indices == part.dst, of_src, self._kind.joint_rate(part))
+        return _both(of_src, rate[part.dst], joint, self.budget)
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that ``without_edges`` leaves out."""
@@ -368,10 +367,10 @@ class SaintSampler(SubgraphSampler):
         total = 0
         seen = 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
+            # a word in the key that no batch has: counted subgraphs are not those of training
             random = Random(key_of(self, "presamp", 3, total))
-            part = induced_subgraph(
-                self.reader.edges, np.unique(self._kind.draw(random)), len(nodes)
-            )
+            drawn = np.unique(self._kind.draw(random))
+            part = induced_subgraph(self.reader.edges, drawn, len(nodes))
             nodes[part.nodes] += 1
             edges[part.positions] += 1
             total = total + 1

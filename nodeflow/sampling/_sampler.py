@@ -21,7 +21,7 @@ from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._draw import draw_node_flow
 from nodeflow.sampling._keys import Keys, Step
-from nodeflow.sampling._reached_types import Numbers, check_reach
+from nodeflow.sampling._reached_types import DrawnByKind, check_reach
 
 
 class Sampler(BoundSampler):
@@ -82,8 +82,7 @@ class Sampler(BoundSampler):
     def _lacks_torch(self) -> str:
         if not vars(type(self)).get("has_torch_form", False):
             return super()._lacks_torch()
-        several = self.graph.in_parts
-        if several:
+        if self.graph.peers.size > 1:
             return "the graph lies on several processes; draws of one have a form in torch"
         return self._loops_only()
 
@@ -93,7 +92,7 @@ class Sampler(BoundSampler):
         """
         return ""
 
-    def _drawn_by_kind(self) -> Numbers | None:
+    def _drawn_by_kind(self) -> DrawnByKind | None:
         """Return how much every flow draws of each relation or node type; None where a sampler does
         not say so.
         """
@@ -104,6 +103,7 @@ class Sampler(BoundSampler):
         if numbers is None or all(counts.all() for counts in numbers.counts):
             return
         schema = self.graph.schema
+        # few combinations of types occur: each is checked once, not every batch
         counts = np.bincount(schema.types_of(nodes.numpy()))
         types = frozenset(np.flatnonzero(counts).tolist())
         if types not in self._types_checked:
@@ -183,11 +183,7 @@ def as_list(value: Any, name: str, content: str) -> list[Any]:
 def check_size(value: object, name: str, *, every: bool = True) -> int:
     """Return one number of ``check_sizes`` as an int."""
     size = as_int(value, name)
-    if (size < 1 and size != -1) or (size == -1 and not every):
+    if not 1 <= size <= LARGEST and not (every and size == -1):
         rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
-        raise ValueError(f"{name} must be {rule}, got {size}")
-    if size > LARGEST:
-        raise ValueError(
-            f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}"
-        )
+        raise ValueError(f"{name} must be {rule}, got {size}; the most is 2**63 - 1")
     return size

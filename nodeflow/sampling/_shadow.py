@@ -92,6 +92,7 @@ class ShadowSampler(BoundSampler):
         keys = super()._keys_of(call, ids, *identity)
         if call.step is None:
             return keys
+        # contexts are numbered in a call; keys need the number that the seed has in the whole step
         in_step, _ = distinct_in_order(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
         places = np.searchsorted(in_step[order], distinct_in_order(ids)[0])
@@ -99,26 +100,27 @@ class ShadowSampler(BoundSampler):
 
     def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         size = self.graph.num_nodes
-        left_out = self.reader.left_out
-        hops = self._hops if left_out is None else self._hops.without_edges(left_out)
+        hops = self._hops.without_edges(self.reader.left_out)
         reached = draw_node_flow(hops, seeds, keys, distinct_in_order(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
+        # where several processes hold the graph, all edges of the scopes travel here once
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr = torch.from_numpy(part.indptr)
         indices = torch.from_numpy(part.indices)
         structure = Structure._trusted(indptr, indices, rows.num_nodes)
         parts = flow_parts(reader, part.positions, needs_weight=True)
-        whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
+        shared = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         size_of_last = int(indptr[back.num_nodes])
+        # the last flow has the edges of the seeds, which are the first rows of all others
         last = first_rows(
-            size_of_last, indptr, indices, whole.back, back, self.num_flows - 1, parts
+            size_of_last, indptr, indices, shared.back, back, self.num_flows - 1, parts
         )
         return NodeFlow._trusted(
-            [*whole.layers, back],
-            [*whole.flows, last],
+            [*shared.layers, back],
+            [*shared.flows, last],
             parent=self.graph,
             seed_index=reached.seed_index,
         )

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import LARGEST, Ints, as_count, as_ids, describe
 from nodeflow._core.base.frozen import Lazy
-from nodeflow._core.base.types import Array, IdsLike
+from nodeflow._core.base.types import Array, Floats, IdsLike
 from nodeflow._core.edges.edges import NOTHING, Edges
 from nodeflow._core.edges.view import Reader
 from nodeflow._core.random import Random
@@ -36,19 +35,12 @@ def flow_parts(
 
     Their estimator weights are the ``weight`` column times ``inverse()``.
     """
-    parts: FlowParts = {
+    weight = reader.weight_of(positions, inverse)
+    return {
         "parent_eid": Lazy(lambda: reader.edges.parent_eid(positions)),
-        "weight": None,
+        "weight": weight and Lazy(weight),
         "needs_weight": needs_weight,
     }
-
-    def weight() -> Tensor:
-        factor = None if inverse is None else inverse()
-        return reader.estimator_weight(reader.weighted(positions, factor))
-
-    if reader.weights is not None or inverse is not None:
-        parts["weight"] = Lazy(weight)
-    return parts
 
 
 class Subgraph(NamedTuple):
@@ -159,7 +151,7 @@ class SubgraphSampler(BoundSampler):
         called from several threads.
         """
 
-    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
+    def inverse(self, part: Subgraph, seeds: Ints) -> Floats | None:
         """Return 1 / the probability that an edge's source is in the subgraph, given that its
         destination is.
 
@@ -252,6 +244,7 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
         raise ValueError(
             f"batch must be in main memory, got one on {batch.device}; call induced before batch.to"
         )
+    # columns of layers stay, those of flows go: their edges are others
     layers = [layer.with_frame() for layer in batch.layers]
     ends = [layer.parent_nid.numpy() for layer in layers[1:]]
     reader = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._core.base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._core.base.types import Fanouts, NumNeighbors, SeedsLike
+from nodeflow._core.base.types import Array, Fanouts, NumNeighbors, SeedsLike
 from nodeflow._core.edges.columns import edge_numbers
 from nodeflow._core.edges.edges import Edges
 from nodeflow._core.edges.forms import COMPILED, Placed
@@ -119,9 +118,7 @@ class TemporalNeighborSampler(RowSampler):
         reuse: bool = False,
         seed: int = 0,
     ) -> None:
-        self.fanouts = check_fanouts(
-            fanouts, num_neighbors, edge_type=edge_type, repeated=replace is True
-        )
+        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
@@ -133,11 +130,11 @@ class TemporalNeighborSampler(RowSampler):
             raise ValueError(
                 f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'"
             )
-        exact = isinstance(since, int | np.integer) or since is None
-        if since is None:
-            self.since = since
-        else:
-            self.since = (as_count if exact else as_number)(since, "since", least=0)
+        if isinstance(since, int | np.integer):
+            since = as_count(since, "since")
+        elif since is not None:
+            since = as_number(since, "since", least=0)
+        self.since = since
         super().__init__(
             graph,
             len(self.fanouts),
@@ -151,16 +148,15 @@ class TemporalNeighborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
+        self._read_counts(self.fanouts)
         edges = self.reader.edges
         stamps_of = times_of_edges(self.graph, self.time)
         stamps = stamps_of(edges)
-        if (
-            self.since is not None
-            and stamps.dtype.kind == "i"
-            and as_count(self.since, "since") >= 2**63
-        ):
+        # windows of integers are compared exactly, in 64 bits
+        is_exact = self.since is not None and stamps.dtype.kind == "i"
+        if is_exact and as_count(self.since, "since") >= 2**63:
             raise ValueError(f"since must be below 2**63, got {self.since}; None is the whole past")
+        # most files of events are in order already, and are not sorted
         falls = stamps[1:] < stamps[:-1]
         inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]
         falls[inner - 1] = False  # from one row to the next
@@ -171,26 +167,26 @@ class TemporalNeighborSampler(RowSampler):
         self._span = Span.of(stamps)
         self._lowest = stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
-        if self.prob is None:
-            self._prob = None
-        else:
+        self._prob = None
+        if self.prob is not None:
             self._prob = edge_numbers(self.graph.for_sampling, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         ids, shape = self._seeds(seeds)
         stamps = as_times(call.times, shape, self._span)
+        # a context per distinct time: seeds of one time share rows, as they see the same past
         distinct, contexts = np.unique(stamps, return_inverse=True)
         if call.step is None:
-            whole = stamps
+            of_step = stamps
         else:
-            whole = as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
+            of_step = as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
         # the inputs of steps are the call, with the distinct times of the seeds, ascending: a
         # context each
         call = call._replace(times=distinct)
-        keys = self._keys_of(call, ids, hash_ids(whole.view(np.int64)))
+        keys = self._keys_of(call, ids, hash_ids(of_step.view(np.int64)))
         keys = keys._replace(inputs=call)
         if call.step is not None:
-            in_step = np.searchsorted(np.unique(whole), distinct)
+            in_step = np.searchsorted(np.unique(of_step), distinct)
             keys = keys._replace(contexts=self.form.placed(in_step))
         batch = self._shaped(self._sample(ids, keys, contexts), ids, shape)
         times_of = self.form.placed(distinct)
@@ -208,6 +204,7 @@ class TemporalNeighborSampler(RowSampler):
         counts = self._counts[step.flow]
         limits = step.inputs.times
         (stamps,) = self._stamps.at(form)
+        # copies of rows have positions of their own, by which stamps must be looked up
         if edges is not self.reader.edges and self.reader.edges.patch is not None:
             stamps = form.take(stamps, form.array(self.reader.edges.patch.positions))
         starts = limits[:0] if self.since is None else starts_of(limits, self.since)
@@ -225,15 +222,13 @@ class TemporalNeighborSampler(RowSampler):
             replace=self.replace,
             recent=self.strategy == "recent",
         )
-        if (counts < 0).all() or self.strategy == "recent":
-            return Drawn(indptr, positions, src, None, False)
-        size = len(src)
-        return Drawn(
-            indptr, positions, src, lambda: form.inverse_rate(num_past, indptr, size), False
-        )
+        inverse = None
+        if self.strategy == "uniform" and (counts >= 0).any():
+            inverse = partial(form.inverse_rate, num_past, indptr, len(src))
+        return Drawn(indptr, positions, src, inverse, varies=False)
 
     def _in_proportion(
-        self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], window: Window, key: int
+        self, edges: Edges, rows: DrawingRows, counts: Array, window: Window, key: int
     ) -> Drawn:
         """Draw by tables of these rows' past alone: a table of all edges would also draw later
         ones.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,25 +63,30 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    own = time_column(graph.for_sampling, name) if name in graph.edata else None
-    relations = columns_of_relations(graph.for_sampling, name) if own is None else []
-    of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
-    columns = [column for column in (own, of_nodes) if column is not None]
-    columns += [column for _, column in of_edges]
-    if not columns:
+    of_edges: Array | None = None
+    if name in graph.edata:
+        of_edges = time_column(graph.for_sampling, name)
+    elif relations := columns_of_relations(graph.for_sampling, name):
+        columns = [_times_in(rows, name) for _, rows in relations]
+        of_edges = np.full(
+            graph.for_sampling.held_part.num_edges, NO_TIME[_one_kind(columns, name)]
+        )
+        for (places, _), column in zip(relations, columns, strict=True):
+            of_edges[places] = column
+    given = [column for column in (of_edges, of_nodes) if column is not None]
+    if not given:
         raise KeyError(
             f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type"
         )
-    kind = _one_kind(columns, name)
-    if of_edges:
-        own = np.full(graph.for_sampling.held_part.num_edges, NO_TIME[kind])
-        for places, column in of_edges:
-            own[places] = column
+    _one_kind(given, name)
 
     def stamps_of(edges: Edges) -> Array:
-        stamps = [] if own is None else [edges.by_position(own)]
-        stamps += [] if of_nodes is None else [of_nodes[edges.indices]]
+        stamps: list[Array] = []
+        if of_edges is not None:
+            stamps.append(edges.by_position(of_edges))
+        if of_nodes is not None:
+            stamps.append(of_nodes[edges.indices])
         return stamps[0] if len(stamps) == 1 else np.maximum(*stamps)
 
     return stamps_of
@@ -124,11 +129,13 @@ def _times_in(column: Tensor | Rows, name: str) -> Array:
             f"time: the column {name!r} must hold an integer or a float per row, got "
             f"{describe(array)}"
         )
-    none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
-    wrong, rule = no_times(np.where(none, 0, array), column.dtype, integers=True)
+    is_missing = np.isnan(array)
+    wrong, rule = no_times(np.where(is_missing, 0, array), column.dtype, integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the column {name!r} must be {rule}, but row {i} has {array[i]}")
-    return np.where(none, -np.inf, array) if array.dtype.kind == "f" else array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return np.where(is_missing, NO_TIME["f"], array)
+    return array.astype(np.int64)
 
 
 def time_column(graph: Graph, name: str) -> Array:
@@ -142,7 +149,12 @@ def time_column(graph: Graph, name: str) -> Array:
         )
     wrong, rule = no_times(column, graph.edata[name].dtype, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
-    return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
+    return exact(column)
+
+
+def exact(numbers: Array) -> Array:
+    """Return times as float64, or as int64 where they are integers, shared where they are."""
+    return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
 
 
 def starts_of(limits: Array, since: float) -> Array:
@@ -174,9 +186,8 @@ def no_times(numbers: Array, dtype: Any, *, integers: bool) -> tuple[NDArray[np.
         return np.abs(numbers) >= 2**digits, rule.replace("torch.", "")
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
-    return (numbers > 2**53) | (
-        numbers < -(2**53)
-    ), "integers that float64 can tell apart (up to 2**53)"
+    wrong = (numbers > 2**53) | (numbers < -(2**53))
+    return wrong, "integers that float64 can tell apart (up to 2**53)"
 
 
 def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> Array:
@@ -189,11 +200,6 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
         raise TypeError(
             "times is missing: pass a time for every seed, as in sampler(seeds, times=times)"
         )
-    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
-        raise TypeError(
-            f"times must be a tensor, an array or a list with a time per seed {shape}, got "
-            f"{describe(value)}; for one time for all pass [time] * len(seeds)"
-        )
     given = as_array(value, "times", _KINDS)
     array = as_moments(given, "times", f"seed or row of seeds {shape}", shape, shape[:1])
     if len(array) and span.integers and array.dtype.kind == "f":
@@ -202,6 +208,7 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
             f"times must hold integers, as the time column does, got dtype {array.dtype}; round "
             "them down first, dates with .floor('s')"
         )
+    # a row of seeds has one time: every seed of it gets it
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
     wrong, rule = no_times(array, array.dtype, integers=span.integers)
     if span.integers and not wrong.any():

@@ -4,19 +4,17 @@ past ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import Edges
-from nodeflow._core.edges.forms import Loop
+from nodeflow._core.edges.forms import TwoForms
 from nodeflow._core.in_torch import uniform
-
-if TYPE_CHECKING:
-    from nodeflow.sampling._rows import DrawingRows
+from nodeflow.sampling._rows import DrawingRows
 
 Result = tuple[Any, Any, Any, Any]
 """Where the edges of each row begin ``[n + 1]``, degrees ``[n]``, positions ``[E]`` and sources
@@ -27,7 +25,7 @@ Result = tuple[Any, Any, Any, Any]
 def _filled(
     edges: Edges,
     rows: DrawingRows,
-    counts: NDArray[Any],
+    counts: Array,
     key: int,
     plan: tuple[Ints, Ints, Ints],
     *,
@@ -59,9 +57,7 @@ def _filled(
     return indptr, degree, positions, src
 
 
-def _compiled(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool
-) -> Result:
+def _compiled(edges: Edges, rows: DrawingRows, counts: Array, key: int, *, replace: bool) -> Result:
     left_out = edges.left_out
     plan = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, replace, left_out)
     indptr, degree, positions, src = _filled(edges, rows, counts, key, plan, replace=replace)
@@ -72,16 +68,21 @@ def _compiled(
     return indptr, degree, positions, src
 
 
-def _in_torch(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool
-) -> Result:
-    arrays = edges.arrays
-    left_out = edges.form.array(edges.left_out)
-    own: Any = rows.numbers, rows.ident, key, counts.tolist(), rows.kinds
-    return uniform.draw(arrays.indptr, arrays.indices, *own, replace=replace, left_out=left_out)
+def _in_torch(edges: Edges, rows: Any, counts: Array, key: int, *, replace: bool) -> Result:
+    return uniform.draw(
+        edges.arrays.indptr,
+        edges.arrays.indices,
+        rows.numbers,
+        rows.ident,
+        key,
+        counts.tolist(),
+        rows.kinds,
+        replace=replace,
+        left_out=edges.form.array(edges.left_out),
+    )
 
 
-UNIFORM = Loop(_compiled, _in_torch)
+UNIFORM = TwoForms(_compiled, _in_torch)
 """How n rows draw ``counts`` edges, by kind (-1: all), without repeats or with ``replace``."""
 
 
@@ -104,7 +105,7 @@ class Window(NamedTuple):
     strict: bool
 
     def plan(
-        self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool
+        self, edges: Edges, rows: DrawingRows, counts: Array, *, replace: bool
     ) -> tuple[Ints, Ints, Ints]:
         """Return what ``kernels.uniform.plan_past`` does."""
         return cast(
@@ -128,7 +129,7 @@ class Window(NamedTuple):
 def _compiled_past(
     edges: Edges,
     rows: DrawingRows,
-    counts: NDArray[Any],
+    counts: Array,
     key: int,
     window: Window,
     *,
@@ -146,43 +147,39 @@ def _compiled_past(
 
 def _past_in_torch(
     edges: Edges,
-    rows: DrawingRows,
-    counts: NDArray[Any],
+    rows: Any,
+    counts: Array,
     key: int,
     window: Window,
     *,
     replace: bool,
     recent: bool,
 ) -> Result:
-    arrays = edges.arrays
     fanouts = counts.tolist()
-    of_rows: Any = rows.numbers, rows.ident, rows.kinds, rows.contexts
-    numbers, ident, kinds, contexts = of_rows
     begin, num_past = uniform.past(
-        arrays.indptr,
+        edges.arrays.indptr,
         window.stamps,
-        numbers,
+        rows.numbers,
         window.limits,
         window.starts,
         window.lowest.item(),
-        contexts,
+        rows.contexts,
         window.longest,
         strict=window.strict,
     )
     if recent:
-        latest = uniform.number_drawn(
-            num_past, uniform.per_kind(fanouts, kinds, num_past), replace=False
-        )
+        fanout = uniform.per_kind(fanouts, rows.kinds, num_past)
+        latest = uniform.number_drawn(num_past, fanout, replace=False)
         begin = begin + num_past - latest
         num_past = latest
         fanouts = [-1]
-    drawn = uniform.draw_between(
-        begin, num_past, ident, key, fanouts, kinds, window.longest, replace=replace
+    indptr, positions = uniform.draw_between(
+        begin, num_past, rows.ident, key, fanouts, rows.kinds, window.longest, replace=replace
     )
-    return drawn[0], num_past, drawn[1], arrays.indices.index_select(0, drawn[1]).long()
+    return indptr, num_past, positions, edges.arrays.indices.index_select(0, positions).long()
 
 
-PAST = Loop(_compiled_past, _past_in_torch)
+PAST = TwoForms(_compiled_past, _past_in_torch)
 """How n rows draw ``counts`` of their edges in a ``window``, as ``UNIFORM`` or, with ``recent``,
 the latest of them.
 

@@ -144,7 +144,9 @@ def reach_heat(
     edges = Edges._trusted(*graph.csc())
     nodes = np.arange(graph.num_nodes)
     edges = edges.by_kind(
-        lambda: graph.schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows
+        lambda: graph.schema.relations_of(np.arange(graph.num_edges)),
+        node_rows=rows,
+        whole_rows=rows,
     )
     node = np.repeat(nodes, rows.first(nodes)[1])
     kinds = rows.kinds_of(np.arange(rows.num_rows))

@@ -293,10 +293,9 @@ def again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
     other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
     if other.graph is not graph:
         raise ValueError(f"the call that made this {kind.__name__} takes no graph")
-    if graph is sampler.graph and isinstance(sampler, BoundSampler):
-        left_out = sampler.reader.left_out
-        if left_out is not None and isinstance(other, BoundSampler):
-            other = other.without_edges(left_out)
+    is_same = graph is sampler.graph
+    if is_same and isinstance(sampler, BoundSampler) and isinstance(other, BoundSampler):
+        other = other.without_edges(sampler.reader.left_out)
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 

@@ -25,6 +25,45 @@ def star(degree: int, hubs: int = 1) -> Graph:
     return Graph.from_edges(src, np.repeat(np.arange(hubs), degree), num_nodes=hubs + degree)
 
 
+TYPES = {"a": 7, "b": 1, "empty": 0, "c": 12}
+RELATIONS = [
+    ("a", "x", "c"),
+    ("c", "y", "c"),
+    ("b", "x", "a"),
+    ("empty", "z", "c"),
+    ("c", "w", "b"),
+    ("a", "y", "c"),
+]
+
+
+def typed_graph(seed: int, edges: int = 60) -> Graph:
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for relation in RELATIONS:
+        sizes = TYPES[relation[0]], TYPES[relation[2]]
+        count = edges if min(sizes) else 0
+        parts[relation] = tuple(rng.integers(0, max(size, 1), count) for size in sizes)
+    graph = Graph.typed(TYPES, parts)
+    graph.edata["w"] = torch.from_numpy(
+        rng.random(graph.num_edges) * (rng.random(graph.num_edges) < 0.8)
+    )
+    return graph
+
+
+def typed_papers() -> Graph:
+    """Authors, papers and venues, with reverses."""
+    return Graph.typed(
+        {"author": 5, "paper": 6, "venue": 2},
+        {
+            ("author", "writes", "paper"): ([0, 0, 0, 1, 2, 3, 4], [0, 0, 1, 1, 2, 3, 5]),
+            ("paper", "cites", "paper"): ([1, 2, 3, 1, 0], [0, 0, 1, 1, 2]),
+            ("author", "reviews", "paper"): ([0, 1, 0], [0, 1, 3]),
+            ("paper", "at", "venue"): ([0, 1, 2, 3], [0, 0, 1, 1]),
+        },
+        reverse=True,
+    )
+
+
 STAMPS = torch.tensor([5, 1, 9, 3, 3, 8, 2])
 VALUES = torch.tensor([0.0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], dtype=torch.float64)
 

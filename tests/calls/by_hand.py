@@ -11,6 +11,7 @@ from calls.of_files import OF_FILES
 from calls.of_flows import OF_FLOWS
 from calls.of_parts import OF_PARTS
 from calls.of_runs import OF_RUNS
+from calls.of_samplers import OF_SAMPLERS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
@@ -21,6 +22,7 @@ BY_HAND = {
     **OF_FLOWS,
     **OF_PARTS,
     **OF_RUNS,
+    **OF_SAMPLERS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
@@ -222,7 +224,7 @@ BY_HAND = {
         ("Flow(structure, Layer(2), Layer(2), (0, 1))", "ValueError", "wrong number of sources"),
         ("sampling.base.Choice([0, 2], [0])", "ValueError", "indptr must go from 0"),
         ("sampling.base.Choice([0, 1])", "ValueError", "either positions or src"),
-        ("sampling.base.Choice(None, [0])", "TypeError", "indptr must say where the edges"),
+        ("sampling.base.Choice(None, [0])", "TypeError", "indptr must be one-dimensional integers"),
         ("sampling.base.Choice([0, 1], [0], nodes=[0])", "ValueError", "ndata goes with nodes"),
         (
             "chosen(graph, choose_for([7]))([0])",
@@ -361,7 +363,7 @@ BY_HAND = {
         (
             "LaborSampler(graph, [2], iterations=101)",
             "ValueError",
-            "iterations must be at most 100",
+            "iterations must be 0 to 100",
         ),
         (
             "RandomWalkSampler(graph, 1, walk_length=10**7, num_walks=10**4)([0])",

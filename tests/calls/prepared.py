@@ -15,6 +15,7 @@ import numpy as np
 import pandas
 import scipy.sparse
 import torch
+from _support.graphs import typed_graph, typed_papers
 from _support.tables import linked, one, times_of
 from calls.callables import DOORS
 from calls.readers import readers
@@ -380,7 +381,6 @@ def namespace(place: Path) -> dict[str, Any]:
         **{name: getattr(nodeflow, name) for name in nodeflow.__all__ if name != "random"},
         **rooms,
         **readers(place / "files"),
-        "scipy": scipy,
         "np": np,
         "torch": torch,
         "graph": graph,
@@ -425,6 +425,28 @@ def namespace(place: Path) -> dict[str, Any]:
         "no_drawn": NoDrawn,
         "wrong_times": WrongTimes,
         "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
+        "graph_of": graph_of_edges,
+        "five": nodeflow.FullSampler(
+            nodeflow.Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0]), 1
+        ),
+        "two_types": graph_of_edges([0, 1], [1, 0], t=torch.tensor([0, 1])),
+        "clusters": nodeflow.ClusterSampler(graph, 2, [0, 1] * 10),
+        "related": nodeflow.NeighborSampler(
+            graph_of_edges(
+                [0, 1],
+                [1, 0],
+                kind=torch.tensor([0, 1]),
+                real=torch.rand(2),
+                minus=torch.tensor([0, -1]),
+            ),
+            [1],
+        ),
+        "zeros": graph_of_edges(
+            [0], [1], zero=torch.zeros(1), huge=torch.full((1,), 1e200, dtype=torch.float64)
+        ),
+        "happened": graph_of_edges([1] * 7, [0] * 7, time=torch.arange(7), w=torch.arange(7.0)),
+        "papers": nodeflow.NeighborSampler(typed_papers(), [3, 3]),
+        "several": typed_graph(0),
         "typed": graph_of_edges(range(99), range(99), type=torch.arange(99)),
         "tested": replace(
             dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))

@@ -13,9 +13,8 @@ import torch
 from _support.layerwise_reference import law
 from torch import Tensor, nn
 
-from nodeflow import FullSampler, Graph, NodeFlowLoader, create_node_flow
+from nodeflow import FullSampler, Graph, NodeFlowLoader
 from nodeflow.sampling import LayerSampler
-from nodeflow.testing import assert_same_node_flow
 
 # destinations 4 and 5 and their edges; 1 -> 4 twice
 SRC = [0, 1, 2, 0, 3, 1]
@@ -183,73 +182,6 @@ def test_the_gradient_of_the_variance_by_enumeration():
     torch.testing.assert_close(mean[1], exact, rtol=1e-6, atol=1e-6)
 
 
-class ByActivation(nn.Module):
-    """Scores from the newest activations: what flows back along the edges, and the candidate's
-    features.
-    """
-
-    def __init__(self, x: Tensor, width: int) -> None:
-        super().__init__()
-        self.register_buffer("x", x)
-        self.lin = nn.Linear(width + x.shape[1], 1)
-        self.sizes: list[tuple[int, int]] = []
-
-    def forward(self, candidates, step) -> Tensor:
-        backwards, edges = candidates.structure.transposed()
-        dst = candidates.flow.edges()[1][edges]
-        received = torch.zeros(len(candidates), step.inputs.shape[1])
-        rows = torch.repeat_interleave(torch.arange(len(candidates)), backwards.in_degrees)
-        received = received.index_add(0, rows, step.inputs[dst])
-        self.sizes.append((len(candidates), len(step.inputs)))
-        return nn.functional.softplus(
-            self.lin(torch.cat([received, self.x[candidates.nid]], 1)).squeeze(1)
-        )
-
-
-def test_a_batch_grows_from_the_newest_activations():
-    """Every step looks at activations of the layer that is the front now; all of it is one NodeFlow
-    in the end.
-    """
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.normal(size=(60, 4))).float()
-    graph = Graph.from_edges(rng.integers(60, size=500), rng.integers(60, size=500), num_nodes=60)
-    score = ByActivation(x, 4)
-    sampler = LayerSampler(graph, [8], score=score, seed=2)
-    nodes = [7, 3, 3, 20]
-
-    def grown(epoch: int):
-        batch = create_node_flow([], [list(dict.fromkeys(nodes))], parent=graph)
-        parts = []
-        for step in range(3):
-            h = x[batch.front.parent_nid]
-            lower = sampler(batch.front.parent_nid, inputs=h, epoch=10 * epoch + step)
-            parts.append(lower)
-            batch = lower.append(batch)
-        return batch, parts
-
-    batch, parts = grown(0)
-    batch.validate()
-    assert batch.num_flows == 3
-    assert batch.parent is graph
-    assert batch.seeds.tolist() == [7, 3, 20]
-    for i, lower in enumerate(reversed(parts)):
-        assert torch.equal(batch.flows[i].parent_eid, lower.flows[0].parent_eid)
-        assert torch.equal(batch.ldata[i]["log_prob"], lower.ldata[0]["log_prob"])
-        assert float(batch.ldata[i]["draws"].sum()) == 8
-        assert (
-            batch.layers[i]
-            .parent_nid[: batch.layer_sizes[i + 1]]
-            .equal(batch.layers[i + 1].parent_nid)
-        )
-    assert [size for _, size in score.sizes] == [3, batch.layer_sizes[2], batch.layer_sizes[1]]
-    log_likelihood = sum((layer["log_prob"] * layer["draws"]).sum() for layer in batch.ldata[:3])
-    log_likelihood.backward()
-    assert score.lin.weight.grad.abs().sum() > 0
-    assert_same_node_flow(grown(0)[0][0:3], batch[0:3])
-    assert not torch.equal(grown(1)[0].flows[0].parent_eid, batch.flows[0].parent_eid)
-
-
 def test_a_score_is_shown_by_its_name():
     score = ByNode([1.0, 2.0, 3.0, 0.5, 1.0, 1.0])
     sampler = LayerSampler(GRAPH, [2, 2], score=score, seed=4)
@@ -271,63 +203,7 @@ def test_where_there_are_no_candidates():
     assert LayerSampler(GRAPH, [2], score=never)([]).layer_sizes == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("found", "error", "words"),
-    [
-        (
-            lambda n: torch.ones(n + 1),
-            ValueError,
-            r"one number per candidate, shape \(4,\), got shape \(5,\)",
-        ),
-        (lambda n: torch.ones(n, 1), ValueError, r"shape \(4,\), got shape \(4, 1\)"),
-        (lambda n: torch.tensor(1.0), ValueError, r"got shape \(\)"),
-        (
-            lambda n: torch.tensor([1, 2, -0.5, 1]),
-            ValueError,
-            r"candidate 2 \(node 2\) of flow 0 has -0.5.*softplus",
-        ),
-        (
-            lambda n: torch.tensor([1, torch.nan, 0, 1]),
-            ValueError,
-            r"candidate 1 \(node 1\) of flow 0 has nan",
-        ),
-        (
-            lambda n: torch.tensor([1, 2, 1, torch.inf]),
-            ValueError,
-            r"candidate 3 \(node 3\) of flow 0 has inf",
-        ),
-        (lambda n: torch.zeros(n), ValueError, "score gives 0 to all 4 candidates of flow 0"),
-        (
-            lambda n: torch.ones(n, dtype=torch.bool),
-            TypeError,
-            "tensor of numbers, one per candidate, got Tensor",
-        ),
-        (lambda n: torch.ones(n, dtype=torch.complex64), TypeError, "dense tensor of numbers"),
-        (
-            lambda n: None,
-            TypeError,
-            "dense tensor of numbers, one per candidate, got NoneType None",
-        ),
-        (lambda n: [1.0] * n, TypeError, "dense tensor of numbers"),
-        (lambda n: torch.ones(n).to_sparse(), TypeError, "dense tensor"),
-    ],
-)
-def test_bad_scores(found, error, words):
-    sampler = LayerSampler(GRAPH, [2], score=lambda candidates, step: found(len(candidates)))
-    with pytest.raises(error, match=words):
-        sampler([4, 5])
-
-
 def test_arrays_are_scores_too():
     one = LayerSampler(GRAPH, [2], score=lambda c, step: np.arange(1.0, len(c) + 1))([4, 5])
     other = LayerSampler(GRAPH, [2], score=lambda c, step: torch.arange(1.0, len(c) + 1))([4, 5])
     assert torch.equal(one.flows[0].parent_eid, other.flows[0].parent_eid)
-
-
-def test_a_score_must_be_a_function():
-    with pytest.raises(
-        TypeError, match=r"score must be a function of \(candidates, step\) or a module, got Tensor"
-    ):
-        LayerSampler(GRAPH, [2], score=torch.ones(6))
-    with pytest.raises(AttributeError, match="score of a sampler is fixed"):
-        LayerSampler(GRAPH, [2]).score = len

@@ -18,7 +18,6 @@ from nodeflow import (
     SaintSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.propagation import Propagation
 from nodeflow.sampling import induced
 from nodeflow.testing import assert_unbiased
 from nodeflow.transform import add_reverse_edges
@@ -105,8 +104,3 @@ def test_link_batches_leave_seeds_out() -> None:
     graph = graph_of_all()
     links = LinkSampler(NeighborSampler(graph.view("both"), [-1]), exclude="self")
     assert not np.isin([7, 9], links([7, 9]).flows[0].parent_eid).any()
-
-
-def test_full_passes_refuse_the_word() -> None:
-    with pytest.raises(ValueError, match="direction must be"):
-        Propagation(Graph.from_edges([0], [1]).view("both"))

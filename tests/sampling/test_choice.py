@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.protocol_tools import MODES, With
-from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.sampler_reference import fingerprint, picked_positions, random_graph
 from _support.views import viewed
 from torch import Tensor
 
@@ -55,12 +55,6 @@ def test_candidates():
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])
 
 
-@pytest.mark.parametrize("dst", [torch.tensor([9]), torch.tensor([-1]), torch.tensor([0, 2**40])])
-def test_candidates_of_unknown_nodes_raise(dst):
-    with pytest.raises(IndexError, match=r"dst\[\d\] is"):
-        With(star(3), lambda sampler, _, step: sampler.candidates(dst).select([0]))([0])
-
-
 def test_candidates_of_other_nodes():
     """Two steps in one: the edges of a neighbour; the kind of ids does not matter."""
     graph = Graph.from_edges([1, 2, 3], [0, 1, 2])
@@ -96,48 +90,6 @@ def test_select_repeated_rows():
     # an edge that is drawn twice on average
     batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
     assert batch.flows[0].weight.tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("keep", "options", "error", "words"),
-    [
-        ([2, 0], {}, ValueError, "ascending"),
-        ([0, 4], {}, IndexError, r"keep\[1\] is 4"),
-        ([-1], {}, IndexError, r"keep\[0\] is -1"),
-        ([0.5], {}, TypeError, "keep must"),
-        (torch.tensor([True]), {}, ValueError, "one entry per candidate"),
-        (np.array([[True] * 4]), {}, ValueError, "one entry per candidate"),
-        ([0, 1], {"weight": torch.ones(3)}, ValueError, "weight must have shape"),
-        ([0, 1], {"weight": torch.ones(2, 1)}, ValueError, "weight must have shape"),
-        (
-            torch.ones(4),
-            {"prob": 1.0},
-            TypeError,
-            "keep must hold integer candidate ids, got dtype float32",
-        ),
-        (
-            torch.ones(4, dtype=torch.bool),
-            {"prob": 2.0},
-            ValueError,
-            "prob must be at most 1 with a mask",
-        ),
-        (
-            [0, 3],
-            {"prob": torch.ones(4)},
-            ValueError,
-            r"per chosen edge \(2\), got .*pass those that were chosen",
-        ),
-        (
-            [0, 3],
-            {"prob": torch.ones(1)},
-            ValueError,
-            r"one number per chosen edge \(2\), got shape \(1,\)",
-        ),
-    ],
-)
-def test_bad_select(keep, options, error, words):
-    with pytest.raises(error, match=words):
-        With(FIVE, lambda s, dst, _: s.candidates(dst).select(keep, **options))([2, 3, 1])
 
 
 def test_rows_of_candidates():
@@ -205,33 +157,6 @@ def test_parent_and_other_edges_in_one_reused_structure():
 GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)
 
 
-@pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
-@pytest.mark.parametrize(
-    ("choice", "error", "words"),
-    [
-        (lambda: None, TypeError, "choose must return a Choice, got NoneType"),
-        (lambda: ([0, 1], [3]), TypeError, "choose must return a Choice, got tuple"),
-        (lambda: Choice([0, 1], [5]), IndexError, r"positions of the Choice\[0\] is 5"),
-        (lambda: Choice([0, 1], [-1]), IndexError, r"positions of the Choice\[0\] is -1"),
-        (lambda: Choice([0, 2], [3, 2**62]), IndexError, r"positions of the Choice\[1\]"),
-        (lambda: Choice([0, 1], [2]), ValueError, "edges of its destination 2 lie at 3 to 4"),
-        (lambda: Choice([0, 1, 2], [3, 4]), ValueError, "for 2 destinations, not for 1"),
-        (lambda: Choice([0], []), ValueError, "for 0 destinations, not for 1"),
-        (lambda: Choice([0, 1], src=[5]), IndexError, r"src of the Choice\[0\] is 5"),
-        (lambda: Choice([0, 1], src=[-1]), IndexError, r"src of the Choice\[0\] is -1"),
-        (lambda: Choice([0, 1], src=[0], eid=[5]), IndexError, r"eid of the Choice\[0\] is 5"),
-        (lambda: Choice([0, 1], src=[0], eid=[-2]), IndexError, r"eid of the Choice\[0\] is -2"),
-    ],
-)
-def test_bad_choices(choice, error, words, options):
-    before = GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()
-    with pytest.raises(error, match=words):
-        viewed(With, GRAPH, lambda *_: choice(), **options)([2])
-    assert (GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()) == before
-    # the thread's scratch memory is back in order
-    assert FullSampler(GRAPH, 1)([2]).flows[0].parent_eid.tolist() == [2, 3]
-
-
 @pytest.mark.parametrize(
     "columns", [{"edata": {"x": torch.ones(1)}}, {"nodes": [0], "ndata": {"x": torch.ones(1)}}]
 )
@@ -241,31 +166,6 @@ def test_one_structure_for_all_flows_has_no_columns_of_each(columns) -> None:
         ValueError, match="flows are prefixes of one structure: no columns of a Choice"
     ):
         With(GRAPH, lambda *_: Choice([0, 1], [3], **columns), reuse=True)([2])
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: Choice([0, 1]), ValueError, "either positions or src"),
-        (lambda: Choice([0, 1], [0], src=[0]), ValueError, "either positions or src"),
-        (lambda: Choice([], []), ValueError, "indptr must go from 0"),
-        (lambda: Choice([0, 2], [0]), ValueError, "indptr must go from 0 to the number of edges 1"),
-        (lambda: Choice([1, 1], [0]), ValueError, "indptr must go"),
-        (lambda: Choice([0, 2, 1], [0]), ValueError, "indptr must not decrease"),
-        (lambda: Choice([0.0, 1.0], [0]), TypeError, "indptr must be"),
-        (lambda: Choice([0, 1], [0.5]), TypeError, "positions must be"),
-        (lambda: Choice([0, 1], [True]), TypeError, "positions must be"),
-        (lambda: Choice([0, 1], torch.tensor([[0]])), TypeError, "positions must be"),
-        (lambda: Choice([0, 1], src=torch.tensor([0.0])), TypeError, "src must be"),
-        (lambda: Choice([0, 1], 3), TypeError, "positions must be"),
-        (lambda: Choice([0, 1], src=[0], eid=[1, 2]), ValueError, "eid must have one entry"),
-        (lambda: Choice([0, 1], [0], weight=[1.0, 2.0]), ValueError, "weight must have shape"),
-        (lambda: Choice([0, 1], [0], eid=[1]), ValueError, "eid goes with src"),
-    ],
-)
-def test_choices_that_cannot_be_made(make, error, words):
-    with pytest.raises(error, match=words):
-        make()
 
 
 def test_choice_takes_lists_tensors_and_read_only_arrays():

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square, ends_of, random_graph
+from _support.sampler_reference import ends_of, random_graph
 from _support.subgraph_reference import assert_is_induced, rows_of
 from hypothesis import given, strategies as st
 
-from nodeflow import Graph, NodeFlowLoader
+from nodeflow import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling import ClusterSampler, partition
 from nodeflow.testing import assert_same_node_flow, graphs
@@ -82,43 +82,6 @@ def test_the_same_part_twice_is_one_part():
         assert torch.equal(one.seeds, two.seeds)
         assert torch.equal(one.flows[0].parent_eid, two.flows[0].parent_eid)
         assert torch.equal(one.flows[0].weight, two.flows[0].weight)
-
-
-def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
-    """6 parts, 3 batches of 2 in 3000 epochs: 15 pairs. A deviation of 20 % of all of them is
-    surely found.
-
-    So the mean of weighted sums over epochs comes near the sum over all edges: within 5 standard
-    errors.
-    """
-    graph = random_graph(2, nodes=12, edges=60)
-    sampler = ClusterSampler(graph, 1, np.arange(12) % 6)
-    x = torch.arange(12, dtype=torch.float64) - 3
-    loader = NodeFlowLoader(sampler, range(6), batch_size=2, shuffle=True)
-    pairs = list(itertools.combinations(range(6), 2))
-    counts = dict.fromkeys(pairs, 0)
-    sums = []
-    made = {pair: sampler(pair) for pair in pairs}
-    value = {pair: torch.zeros(12, dtype=torch.float64) for pair in pairs}
-    for pair, batch in made.items():
-        value[pair][batch.seeds] = batch.flows[0].aggregate(
-            x[batch.seeds], weight=batch.flows[0].weight.double()
-        )
-    for _ in range(3000):
-        order = loader._order.positions(loader.seed, len(sums)).tolist()
-        chosen = [tuple(sorted(order[i : i + 2])) for i in (0, 2, 4)]
-        for pair in chosen:
-            counts[pair] += 1
-        sums.append(sum(value[pair] for pair in chosen))
-    assert [batch.seeds.tolist() for batch in loader] == [
-        sampler(loader.seeds[loader._order.positions(loader.seed, 0)[i : i + 2]]).seeds.tolist()
-        for i in (0, 2, 4)
-    ]
-    assert chi_square(np.array(list(counts.values()))) < 1
-    found = torch.stack(sums)
-    src, dst = graph.edges()
-    exact = torch.zeros(12, dtype=torch.float64).index_add_(0, dst, x[src])
-    assert bool(((found.mean(0) - exact).abs() <= 5 * found.std(0) / 3000**0.5 + 1e-5).all())
 
 
 def test_the_parts_given_are_copied():
@@ -215,37 +178,3 @@ def test_without_pymetis(monkeypatch):
     with pytest.raises(ImportError, match="install it with: pip install pymetis"):
         ClusterSampler(random_graph(0), 2, 3)
     assert ClusterSampler(random_graph(0), 2, [0] * 40)([0]).layer_sizes == (40, 40, 40)
-
-
-@pytest.mark.parametrize(
-    ("parts", "error", "words"),
-    [
-        ([0, 1], ValueError, r"parts must have one entry per node \(40\), got 2"),
-        ([0] * 39 + [-1], IndexError, r"parts\[39\] is -1, but part ids go from 0"),
-        (np.zeros(40), TypeError, "parts must hold integer part ids, got dtype float64"),
-        (np.zeros(40, np.bool_), TypeError, "parts must hold part ids, got a bool mask"),
-        (np.zeros((2, 20), np.int64), ValueError, "parts must be one-dimensional"),
-        (0, ValueError, "parts must be at least 1, got 0"),
-        (41, ValueError, "num_parts must be at most the number of nodes 40, got 41"),
-        (torch.tensor(-2), ValueError, "parts must be at least 1, got -2"),
-        (2.5, TypeError, "parts must be an integer, got float 2.5"),
-        (True, TypeError, "parts must be an integer, got bool True"),
-        ("metis", TypeError, "parts must be a tensor, an array or a list"),
-        (None, TypeError, "parts must be"),
-    ],
-)
-def test_bad_parts(parts, error, words):
-    with pytest.raises(error, match=words):
-        ClusterSampler(random_graph(0), 2, parts)
-
-
-def test_bad_seeds():
-    sampler = ClusterSampler(random_graph(0), 2, [0, 1] * 20)
-    with pytest.raises(IndexError, match=r"seeds\[1\] is 2, but part ids go from 0 to 1"):
-        sampler([0, 2])
-    with pytest.raises(IndexError, match=r"seeds\[2\] is 2, but part ids go from 0 to 1"):
-        NodeFlowLoader(sampler, range(3), 2)
-    with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph"):
-        partition(None, 2)
-    with pytest.raises(TypeError, match="seed must be an integer"):
-        partition(random_graph(0), 2, seed=0.5)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.views import viewed
 
 from nodeflow import (
     FullSampler,
@@ -113,32 +112,3 @@ def test_types_of_edges_must_be_there_for_all_relations() -> None:
     for relation, part in graph.relations.items():
         part.data["kind"] = torch.full((len(part),), len(relation[1])) + torch.arange(len(part)) % 2
     assert NeighborSampler(graph, [{1: 2}], edge_type="kind")([5]).flows[0].num_edges == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"prob": "v"},
-            KeyError,
-            "prob: graph.edata has no column 'v'; it has time; relations have keep of y, w",
-        ),
-        ({"edge_filter": "w"}, TypeError, "where must give a bool for every edge"),
-        (
-            {"weight": "nan"},
-            ValueError,
-            "the edge column 'nan' must be finite, but edge 41 has nan",
-        ),
-        ({"weight": "wide"}, ValueError, "the edge column 'wide' must have one number per edge"),
-    ],
-)
-def test_errors_name_the_column(
-    options: dict[str, str], error: type[Exception], words: str
-) -> None:
-    graph, _ = graphs()
-    if "nan" in options.values():
-        graph.relations["y"].data["nan"] = torch.tensor([1.0, torch.nan]).repeat(25)
-    elif "wide" in options.values():
-        graph.relations["y"].data["wide"] = torch.ones(50, 2)
-    with pytest.raises(error, match=words):
-        viewed(NeighborSampler, graph, [2], **options)

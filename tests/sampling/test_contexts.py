@@ -128,13 +128,6 @@ def batch(graph: Graph) -> NodeFlow:
     return full(graph)([1, 1, 3], inputs=[0, 1, 1])
 
 
-def test_the_graph_of_the_fixture(batch):
-    assert pairs(batch.back) == [(0, 1), (1, 1), (1, 3)]
-    assert pairs(batch.layers[1]) == [(0, 1), (1, 1), (1, 3), (0, 0), (0, 2), (1, 0), (1, 2)]
-    assert batch.flows[1].indices.tolist() == [3, 4, 3, 5, 6, 5, 1]
-    assert repr(batch.back).startswith("Layer(3 nodes in 2 contexts")
-
-
 def test_validate_knows_contexts(graph):
     def with_context(context: torch.Tensor) -> NodeFlow:
         return NodeFlow._trusted(

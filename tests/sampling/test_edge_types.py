@@ -198,65 +198,6 @@ def test_graph_without_edges():
         assert NeighborSampler(graph, [{}, 2], edge_type="t", prob=prob).estimand().shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("fanouts", "error", "words"),
-    [
-        (
-            [{0: 1, 5: 2}],
-            ValueError,
-            r"fanouts name the edge type 5, but the types there are: \[0, 1\]",
-        ),
-        (
-            [{0: -2}],
-            ValueError,
-            r"fanouts\[0\].* must be -1 \(all neighbours\) or at least 1, got -2",
-        ),
-        ([2, 0], ValueError, r"fanouts\[1\].* at least 1, got 0"),
-        ([{0: 0.0}], TypeError, r"fanouts\[0\]\[0\] must be an integer, got float 0.0"),
-        ([{0: 1.5}], TypeError, r"fanouts\[0\].* must be an integer, got float 1.5"),
-        ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
-        ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),
-        (
-            {0: 1},
-            TypeError,
-            r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict",
-        ),
-        (
-            3,
-            TypeError,
-            "fanouts must be a list with one number per flow, .* or a dict of them by edge type",
-        ),
-        ([], ValueError, "fanouts must have one number per flow, got none"),
-        ([[1]], TypeError, "must be an integer"),
-    ],
-)
-def test_bad_fanouts(fanouts, error, words):
-    graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([0, 1])})
-    with pytest.raises(error, match=words):
-        NeighborSampler(graph, fanouts, edge_type="t")
-
-
-def test_bad_columns():
-    graph = Graph.from_edges(
-        [0, 1], [1, 0], edata={"t": torch.tensor([0.0, 1.0]), "x": torch.ones(2, 2).long()}
-    )
-    with pytest.raises(
-        TypeError, match=r"edge_type: the edge column 't' must hold integers, got dtype float32"
-    ):
-        NeighborSampler(graph, [1], edge_type="t")
-    with pytest.raises(
-        ValueError, match="edge_type: the edge column 'x' must have one number per edge"
-    ):
-        NeighborSampler(graph, [1], edge_type="x")
-    with pytest.raises(KeyError, match=r"edge_type: graph.edata has no column 'k'; it has t, x"):
-        NeighborSampler(graph, [1], edge_type="k")
-    with pytest.raises(TypeError, match=r"fanouts per edge type \(0\) need edge_type="):
-        NeighborSampler(graph, [{0: 1}])
-    graph.edata["k"] = torch.tensor([0, 1])
-    with pytest.raises(ValueError, match="with replacement must be at most 16777216"):
-        NeighborSampler(graph, [{0: 2**31}], edge_type="k", replace=True)
-
-
 @pytest.mark.parametrize("types", [[0], [0, 1]])
 def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
     graph = typed_graph(0, types)

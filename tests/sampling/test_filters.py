@@ -166,42 +166,6 @@ def test_filters_show_and_tell_samplers_apart():
     assert "where" not in repr(NeighborSampler(graph, [2]))
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "words"),
-    [
-        (
-            torch.ones(2, dtype=torch.bool),
-            ValueError,
-            r"where must have one entry per edge \(3\), got shape \(2,\)",
-        ),
-        (
-            torch.ones(3, 1, dtype=torch.bool),
-            ValueError,
-            r"where must have one entry per edge \(3\)",
-        ),
-        (
-            torch.ones(3),
-            TypeError,
-            "where must give a bool for every edge, got Tensor of dtype torch.float32",
-        ),
-        ([0, 2], TypeError, "where must give a bool for every edge.*and for ids make a mask"),
-        ("x", TypeError, "where must give a bool for every edge"),
-        ("nothing", KeyError, "where: graph.edata has no column 'nothing'; it has x"),
-        (lambda edata: edata["x"], TypeError, "where must give a bool for every edge"),
-        (lambda edata: None, TypeError, "where must give a bool"),
-        (
-            lambda edata: edata["x"][:2] > 0,
-            ValueError,
-            r"where must have one entry per edge \(3\)",
-        ),
-    ],
-)
-def test_bad_filters(value, error, words):
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"x": torch.ones(3)})
-    with pytest.raises(error, match=words):
-        NeighborSampler(graph.view(where=value), [1])
-
-
 # ---- weight
 
 OWN_DRAWS = [
@@ -226,22 +190,6 @@ def test_estimator_weights_are_those_of_the_column_times_those_without(name, opt
         assert two.weight.dtype == torch.float32
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "words"),
-    [
-        ("bad", ValueError, "weight: the edge column 'bad' must be finite, but edge 1 has nan"),
-        ("wide", ValueError, "weight: the edge column 'wide' must have one number per edge"),
-        ("none", KeyError, "weight: graph.edata has no column 'none'; it has bad, wide"),
-        (3, TypeError, "weight must be the name of a column of graph.edata, got int 3"),
-        (torch.ones(2), TypeError, "weight must be the name of a column"),
-    ],
-)
-def test_bad_weights(name, error, words):
-    edata = {"bad": torch.tensor([1.0, torch.nan]), "wide": torch.ones(2, 2)}
-    with pytest.raises(error, match=words):
-        NeighborSampler(Graph.from_edges([0, 1], [1, 0], edata=edata).view(weight=name), [1])
-
-
 # ---- without_edges
 
 
@@ -263,18 +211,6 @@ def test_left_out_edges_add_up_and_travel():
         assert [fingerprint(b) for b in NodeFlowLoader(once, range(9), 9, num_workers=2)] == [
             expected
         ]
-
-
-def test_bad_ids_of_edges():
-    sampler = NeighborSampler(random_graph(0), [2])
-    with pytest.raises(IndexError, match=r"eid\[1\] is 200, but edge ids go from 0 to 199"):
-        sampler.without_edges([3, 200])
-    with pytest.raises(IndexError, match=r"eid\[0\] is -1"):
-        sampler.without_edges([-1])
-    with pytest.raises(TypeError, match="eid must hold edge ids, got a bool mask"):
-        sampler.without_edges(torch.ones(200, dtype=torch.bool))
-    with pytest.raises(TypeError, match="eid must hold integer edge ids"):
-        sampler.without_edges([1.0])
 
 
 RARER = [name for name in LAYERED if "," in name and name not in ("neighbor, prob", "labor, 1")]

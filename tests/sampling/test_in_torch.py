@@ -16,12 +16,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nodeflow import (
     FastGCNSampler,
-    FullSampler,
     Graph,
     LaborSampler,
     LadiesSampler,
     LayerSampler,
-    LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
     TemporalNeighborSampler,
@@ -65,18 +63,6 @@ def test_same_batches(name, options, device):
         batch = sampled(name, in_torch, epoch=epoch)
         assert batch.back.parent_nid.device.type == batch.flows[0].weight.device.type == device
         assert fingerprint(batch.to("cpu")) == fingerprint(sampled(name, compiled, epoch=epoch))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
-def test_same_batches_of_many_seeds(name, options):
-    graph = graph_of_all()
-    for seed in range(1000):
-        compiled = FAMILIES[name](graph, **options, **({} if name == "full" else {"seed": seed}))
-        seeds = np.random.default_rng(seed).integers(graph.num_nodes, size=seed % 23)
-        more = {"times": seeds % 20} if compiled.takes_times else {}
-        first, again = both(compiled, seeds, epoch=seed, **more)
-        assert first == again
 
 
 @pytest.fixture(scope="module", params=[np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
@@ -427,40 +413,3 @@ def test_which_form_draws():
     pairs = [NodeFlowLoader(each, range(60), 16, num_workers=2) for each in (sampler, in_torch)]
     for first, again in zip(*pairs, strict=True):
         assert fingerprint(first) == fingerprint(again)
-
-
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WITH_LINKS])
-def test_refusals(name):
-    sampler = FAMILIES[name](graph_of_all())
-    with pytest.raises(
-        TypeError, match=f"{type(sampler).__name__} draws in compiled loops only.*have"
-    ):
-        sampler.in_torch()
-
-
-def test_more_refusals():
-    class Own(NeighborSampler):
-        pass
-
-    with pytest.raises(TypeError, match="Own draws in compiled loops only"):
-        Own(graph_of_all(), [2]).in_torch()
-    with pytest.raises(ValueError, match="is not there"):
-        FullSampler(graph_of_all(), 1).in_torch("cuda:99")
-    with pytest.raises(ValueError, match="no draws on the device meta"):
-        FullSampler(graph_of_all(), 1).in_torch("meta")
-    with pytest.raises(TypeError, match="BernoulliSampler draws in compiled loops only"):
-        LinkSampler(FAMILIES["bernoulli"](graph_of_all())).in_torch()
-    for sampler in (
-        NeighborSampler(graph_of_all(), [2], prob="p"),
-        TemporalNeighborSampler(graph_of_all(), [2], prob="p"),
-    ):
-        with pytest.raises(
-            TypeError, match=r"draws with prob .*have no form in operations of torch; .* have"
-        ):
-            sampler.in_torch()
-    for options in ({"iterations": 1}, {"estimator": "hajek"}):
-        ((name, value),) = options.items()
-        with pytest.raises(
-            TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"
-        ):
-            viewed(LaborSampler, graph_of_all(), [2], **options).in_torch()

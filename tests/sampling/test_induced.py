@@ -14,13 +14,10 @@ from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import (
-    Graph,
-    LinkSampler,
     NeighborSampler,
     NodeFlow,
     NodeFlowLoader,
     ShadowSampler,
-    TemporalNeighborSampler as Temporal,
 )
 from nodeflow.sampling import induced
 from nodeflow.sampling.base import BoundSampler
@@ -126,27 +123,3 @@ def test_as_a_transform(workers):
     ):
         assert_same_node_flow(batch, induced(other, sampler))
         assert batch.flow_sizes[0] > other.flow_sizes[0]
-
-
-def test_what_is_refused():
-    graph = random_graph()
-    graph.edata["time"] = torch.arange(500)
-    sampler = NeighborSampler(graph, [2])
-    batch = sampler([1])
-    with pytest.raises(TypeError, match="batch must be a NodeFlow"):
-        induced(graph, sampler)
-    with pytest.raises(
-        TypeError, match=r"looks up edges, such as NeighborSampler, got LinkSampler.*links\.sampler"
-    ):
-        induced(batch, LinkSampler(sampler))
-    temporal = Temporal(graph, [2])
-    with pytest.raises(
-        TypeError, match="TemporalNeighborSampler hides edges from seeds by their times"
-    ):
-        induced(temporal([1], times=[3]), temporal)
-    with pytest.raises(ValueError, match="batch must be a batch of the sampler's graph"):
-        induced(NeighborSampler(Graph.from_edges([0], [1]), [1])([1]), sampler)
-    with pytest.raises(ValueError, match="got one of None"):
-        induced(batch.with_parent(None), sampler)
-    with pytest.raises(ValueError, match="batch must be in main memory, got one on meta"):
-        induced(batch.to("meta"), sampler)

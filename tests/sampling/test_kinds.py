@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import few_or_many_draws
+from _support.graphs import RELATIONS, typed_graph
 from _support.views import viewed
 from hypothesis import given, strategies as st
-from test_relations import RELATIONS, typed_graph
 
 from nodeflow import (
     BernoulliSampler,
@@ -307,18 +307,6 @@ def test_checks_of_samplers_know_relations(name: str) -> None:
         MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"]
     )
     assert report.passed
-
-
-def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
-    class More(NeighborSampler):
-        def read_graph(self) -> None:
-            super().read_graph()
-            self._counts = [counts + 1 for counts in self._counts]
-
-    with pytest.raises(
-        CheckError, match=r"flow 0 has more than \d edges of type \('\w', '\w', '\w'\)"
-    ):
-        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
 
 
 def test_a_reader_without_kinds_is_laid_out_by_them() -> None:

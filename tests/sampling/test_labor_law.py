@@ -14,7 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from _support.labor_reference import (
     cells,
@@ -26,7 +25,7 @@ from _support.labor_reference import (
 )
 from _support.sampler_reference import picked_positions
 
-from nodeflow import Graph, NeighborSampler
+from nodeflow import Graph
 from nodeflow.sampling import LaborSampler
 
 SLOW = pytest.mark.slow
@@ -229,26 +228,6 @@ def test_rounds_lower_the_number_of_sources():
         rows = [rng.choice(40, rng.integers(1, 15), replace=False).tolist() for _ in range(10)]
         sizes = [expected_sources(rows, 3, i) for i in (0, 1, 2, 3, "converged")]
         assert all(after <= before * (1 + 1e-12) for before, after in itertools.pairwise(sizes))
-
-
-def test_sources_on_a_real_graph(shared_data):
-    """LABOR-* <= LABOR-1 <= LABOR-0 <= neighbour sampling, and the counts are those of the formula,
-    within 5 sigma.
-    """
-    matrix = scipy.sparse.load_npz(shared_data / "amazon_computers" / "adjacency.npz").tocsc()
-    graph = Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
-    nodes = np.random.default_rng(0).choice(graph.num_nodes, 300, replace=False)
-    rows = [graph.in_edges([v])[0].tolist() for v in nodes]
-    sizes = []
-    for iterations in (0, 1, "converged"):
-        sampler = LaborSampler(graph, [10], iterations=iterations, include_dst=False)
-        counts = np.array([sampler(nodes, epoch=epoch).layer_sizes[0] for epoch in range(40)])
-        formula = expected_sources(rows, 10, iterations)
-        assert abs(counts.mean() - formula) < 5 * counts.std() / math.sqrt(40)
-        sizes.append(formula)
-    plain = NeighborSampler(graph, [10], include_dst=False)
-    sizes.insert(0, np.mean([plain(nodes, epoch=epoch).layer_sizes[0] for epoch in range(20)]))
-    assert sizes[3] < sizes[2] < 0.95 * sizes[1] < 0.95 * 0.95 * sizes[0]
 
 
 # ---- in the mean, with the public tool

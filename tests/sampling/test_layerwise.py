@@ -185,25 +185,6 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
     assert_equals_reference(kind, graph, sizes, data.draw(seeds(graph)), left_out, options, run)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weight):
-    """Half of the edges left out of some rows, all of one row, and layers of several sizes."""
-    rng = np.random.default_rng(1)
-    src = rng.integers(12, size=70)
-    dst = rng.integers(12, size=70)
-    graph = Graph.from_edges(
-        src, dst, edata={"w": torch.from_numpy(rng.integers(-3, 4, 70)).float()}
-    )
-    left_out = [e for e in range(70) if dst[e] == 3 or (dst[e] % 2 == 0 and rng.random() < 0.5)]
-    options = {"draw": draw, "weight": weight, "seed": 5, "edge_filter": np.ones(70, np.bool_)}
-    for epoch in range(5):
-        assert_equals_reference(
-            kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch}
-        )
-
-
 # ---- bias on a real graph
 
 
@@ -283,53 +264,3 @@ def test_the_smallest_and_largest_weights(power, dtype):
 
 
 # ---- bad input
-
-GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("sizes", "options", "error", "words"),
-    [
-        (
-            5,
-            {},
-            TypeError,
-            r"layer_sizes must be a list with one number per flow, as in \[64, 64\], or a dict of "
-            r"them by node",
-        ),
-        ([], {}, ValueError, "layer_sizes must have one number per flow, got none"),
-        ([3, 0], {}, ValueError, r"layer_sizes\[1\] must be at least 1, got 0"),
-        ([-1], {}, ValueError, r"layer_sizes\[0\] must be at least 1, got -1"),
-        ([2.0], {}, TypeError, r"layer_sizes\[0\] must be an integer, got float 2.0"),
-        (
-            [2**31],
-            {},
-            ValueError,
-            "layer_sizes with replacement must be at most 16777216, .*, got 2147483648",
-        ),
-        (
-            [2],
-            {"draw": "with"},
-            ValueError,
-            "draw must be 'replacement', 'poisson' or 'systematic', got 'with'",
-        ),
-        ([2], {"draw": None}, ValueError, "draw must be 'replacement'"),
-        ([2], {"reuse": True}, TypeError, "reuse"),
-        ([2], {"weight": "p"}, KeyError, "weight: graph.edata has no column 'p'"),
-        ([2], {"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
-    ],
-)
-def test_bad_arguments(kind, sizes, options, error, words):
-    with pytest.raises(error, match=words):
-        viewed(kind, GRAPH, sizes, **options)
-
-
-def test_normalize_needs_weights_that_are_not_negative():
-    with pytest.raises(
-        ValueError, match=r"normalize=True needs .* not negative, but edge 1 has -2.0"
-    ):
-        LadiesSampler(GRAPH.view(weight="w"), [2], normalize=True)
-    assert "normalize=True" in repr(LadiesSampler(GRAPH, [2], normalize=True))
-    with pytest.raises(AttributeError, match="normalize of a sampler is fixed"):
-        LadiesSampler(GRAPH, [2]).normalize = True

@@ -82,22 +82,6 @@ def test_births_of_the_users_own():
             negatives_of(LinkSampler(sampler, birth=birth), [0] * MANY, times=[15] * MANY),
             np.arange(9) < 4,
         )
-    with pytest.raises(
-        ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"
-    ):
-        LinkSampler(sampler, birth=births)([3], times=[-1])
-    rounded = torch.full((9,), 2.0**24)
-    with pytest.raises(
-        ValueError,
-        match=r"birth must be below 2\*\*24 as float32, which has rounded .*, but node 0 has",
-    ):
-        LinkSampler(sampler, birth=rounded)
-    with pytest.raises(ValueError, match=r"birth must have one entry per node \(9\)"):
-        LinkSampler(sampler, birth=births[:3])
-    with pytest.raises(
-        TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"
-    ):
-        LinkSampler(NeighborSampler(graph, [1]), birth=births)
 
 
 # ---- pairs, sides, weights
@@ -202,57 +186,3 @@ def test_weights_of_the_users_own(filter_known):
     found = negatives_of(column, [5] * MANY)
     assert_law(found, chance)
     assert_law(negatives_of(given, [5] * MANY), chance)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"corrupt": "all"},
-            ValueError,
-            "corrupt must be 'destination', 'source' or 'both', got 'all'",
-        ),
-        ({"negatives": [1.0] * 8}, ValueError, r"negatives must hold a number per node \(9\)"),
-        (
-            {"negatives": [-1.0] * 9},
-            ValueError,
-            r"negatives must be finite and not negative, but node 0 has -1\.0",
-        ),
-        ({"negatives": [0.0] * 9}, ValueError, "negatives must not be 0 for all nodes"),
-        ({"pairs": [1, 2]}, ValueError, r"pairs must have shape \[n, 2\], a row"),
-        ({"pairs": [[1, 9]]}, IndexError, r"pairs\[:, 1\]\[0\] is 9"),
-        ({"labels": [1]}, ValueError, "labels are of pairs, so pass pairs too"),
-        *(
-            (
-                {"pairs": [[1, 2]], "labels": labels},
-                ValueError,
-                rf"labels must .* per pair \(1\), got shape \({shape}\); .*"
-                r"seed_data=\{'label': labels\}",
-            )
-            for labels, shape in (
-                ([1, 2], "2,"),
-                ([[1, 0, 1]], "1, 3"),
-                (torch.ones(1, 1), "1, 1"),
-                (np.float32(1), ""),
-            )
-        ),
-        (
-            {"pairs": [[1, 2]], "labels": ["good"]},
-            TypeError,
-            "labels must be numbers, got dtype <U4",
-        ),
-        (
-            {"pairs": [[1, 2]], "labels": [1j]},
-            TypeError,
-            "labels must be numbers, got dtype complex128",
-        ),
-        (
-            {"pairs": [[1, 2]], "exclude": "self"},
-            ValueError,
-            "exclude='self' is for seeds that are edges",
-        ),
-    ],
-)
-def test_arguments_that_are_refused(options, error, words):
-    with pytest.raises(error, match=words):
-        LinkSampler(NeighborSampler(SMALL, [1]), **options)

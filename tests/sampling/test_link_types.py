@@ -301,39 +301,3 @@ def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
     triples = metrics.triples_of(GRAPH, edges=[0, 7])
     assert triples.tolist() == [[0, 0, 5], [6, 1, 5]]
     assert metrics.triples_of(GRAPH)[[0, 7]].tolist() == triples.tolist()
-
-
-def test_mistakes() -> None:
-    shared = LinkSampler(SAMPLER, chunk=2)
-    words = (
-        "seeds 2 and 3 of the batch .* 'paper' and 'venue'; order the seeds by relation, with a "
-        "loader"
-    )
-    with pytest.raises(ValueError, match=words):
-        shared([0, 1, 2, 15])
-    full = LinkSampler(
-        SAMPLER, pairs=[[5, 3, 11]], filter_known=True, known=[[5, 3, 11], [5, 3, 12]]
-    )
-    with pytest.raises(
-        ValueError, match="node 5, the source of pair 0, has edges to every other venue"
-    ):
-        full([0])
-    with pytest.raises(KeyError, match="no relation 'wrote'; there are"):
-        LinkSampler(SAMPLER, pairs={"wrote": [[0, 1]]})
-    with pytest.raises(
-        IndexError, match=r"pairs\['writes'\]\[:, 0\]\[0\] is 5, but author node ids go from 0 to 4"
-    ):
-        LinkSampler(SAMPLER, pairs={"writes": [[5, 1]]})
-    with pytest.raises(
-        ValueError, match=r"pairs\[1\] is a link of .*, but its destination 11 is of type 'venue'"
-    ):
-        LinkSampler(SAMPLER, pairs=[[0, 0, 5], [0, 0, 11]])
-    with pytest.raises(
-        IndexError, match=r"pairs\[:, 1\]\[0\] is 8, but relation ids go from 0 to 7"
-    ):
-        LinkSampler(SAMPLER, pairs=[[0, 8, 5]])
-    with pytest.raises(ValueError, match=r"known must have shape \[n, 3\].*as the seeds have"):
-        LinkSampler(SAMPLER, filter_known=True, known=[[0, 1]])
-    edges = Graph.from_edges([0, 1], [1, 0], edata={"kind": torch.tensor([0, 1])})
-    with pytest.raises(TypeError, match="so leave relation='kind' out"):
-        LinkSampler(NeighborSampler(edges, [1]), relation="kind", pairs={"edge": [[0, 1]]})

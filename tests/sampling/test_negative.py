@@ -252,22 +252,17 @@ def complete(size: int) -> Graph:
 
 
 def test_a_node_that_knows_all_others_has_no_negative():
+    words = "no negative is left for edge"
     for law in ("uniform", "degree"):
         links = LinkSampler(NeighborSampler(complete(5), [2]), filter_known=True, negatives=law)
-        with pytest.raises(ValueError, match="node 3, the source of edge 13, has edges to every"):
+        with pytest.raises(ValueError, match=f"{words} 13, from node 3: .*filter_known='mark'"):
             links([13, 0])
-        with pytest.raises(
-            ValueError, match="leave the edge out of the seeds, or use filter_known=False"
-        ):
-            links([13])
     # 0 knows 1, and 2 has no in-edges: one negative by the uniform law, none by degrees
     graph = Graph.from_edges([0, 1], [1, 0], num_nodes=3)
     assert drawn(graph, [0, 0], filter_known=True, num_negatives=3).tolist() == [[2] * 3] * 2
-    with pytest.raises(
-        ValueError, match="node 0, the source of edge 0, has edges to every node that has in-edges"
-    ):
+    with pytest.raises(ValueError, match=f"{words} 0, from node 0"):
         drawn(graph, [0], filter_known=True, negatives="degree")
     # nothing is drawn for no negatives, and the node before the one that fails is fine
     assert drawn(complete(5), [3], filter_known=True, num_negatives=0).shape == (1, 0)
-    with pytest.raises(ValueError, match="node 1, the source of edge 2,"):
+    with pytest.raises(ValueError, match=f"{words} 2, from node 1"):
         drawn(Graph.from_edges([0, 1, 1], [2, 0, 2]), [0, 2], filter_known=True)

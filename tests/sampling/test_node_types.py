@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import few_or_many_draws
+from _support.graphs import TYPES, typed_graph
 from _support.views import viewed
-from test_relations import TYPES, typed_graph
 
 from nodeflow import FastGCNSampler, Graph, LadiesSampler, LayerSampler, RandomWalkSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
@@ -100,27 +100,6 @@ def test_types_draw_on_their_own() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("sizes", "error", "words"),
-    [
-        ([{"d": 1}], KeyError, "no node type 'd'; there are 'a', 'b', 'empty', 'c'"),
-        ([{"a": -1}], ValueError, r"layer_sizes\[0\]\['a'\] must be at least 1, got -1"),
-        ([{"a": 1.5}], TypeError, r"layer_sizes\[0\]\['a'\] must be an integer"),
-        ([{"a": 2**40}], ValueError, "layer_sizes with replacement must be at most"),
-        (
-            {"a": 1},
-            TypeError,
-            "layer_sizes must be a list with one number per flow, .* or a dict of them by node "
-            "type",
-        ),
-    ],
-)
-@pytest.mark.parametrize("kind", KINDS.values())
-def test_bad_sizes(kind: Any, sizes: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        kind(typed_graph(0), sizes)
-
-
 # ---- walks along a metapath
 
 PATHS: list[Any] = [
@@ -197,41 +176,3 @@ def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
     for cut in pairwise([0, 5, 12]):
         part = sampler.without_edges(graph.relations["w"].ids[: cut[1]])(seeds[slice(*cut)])
         part.validate()
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"metapath": []}, TypeError, "metapath must be a list of relations"),
-        ({"metapath": "w"}, TypeError, "metapath must be a list of relations"),
-        ({"metapath": ["q"]}, KeyError, "no relation 'q'"),
-        ({"metapath": ["x"]}, ValueError, "2 relations have the name 'x'"),
-        (
-            {"metapath": ["w", ("a", "x", "c")]},
-            ValueError,
-            r"\('a', 'x', 'c'\) leads to 'a', but \('c', 'w', 'b'\) begins",
-        ),
-        (
-            {"metapath": ["w", "z", ("b", "x", "a")]},
-            ValueError,
-            r"\('empty', 'z', 'c'\) leads to 'empty', but",
-        ),
-        (
-            {"metapath": [("c", "y", "c")], "direction": "both"},
-            ValueError,
-            "with 'both' a relation has no end",
-        ),
-    ],
-)
-def test_bad_metapaths(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        viewed(RandomWalkSampler, typed_graph(0), 1, **options)
-
-
-def test_seeds_of_another_type_than_the_path_are_refused() -> None:
-    sampler = RandomWalkSampler(typed_graph(0), 1, metapath=[("c", "y", "c")])
-    with pytest.raises(
-        ValueError,
-        match=r"seeds must be nodes where the metapath begins \(ids 8 to 19\), but seeds\[1\] is 3",
-    ):
-        sampler([8, 3])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from _support.sampler_reference import fingerprint, picked_positions, random_gra
 from _support.views import viewed
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader, Sampler
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler
 from nodeflow.sampling.base import Choice, Step
 
 # ---- a Bernoulli sampler in every mode
@@ -39,21 +38,6 @@ def test_bernoulli(options):
         assert [
             fingerprint(b) for b in NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
         ] == alone
-
-
-def test_bernoulli_keeps_all_or_nothing_at_the_ends():
-    graph = random_graph(1)
-    assert fingerprint(Bernoulli(graph, 2, 1.0)([1, 2])) == fingerprint(
-        FullSampler(graph, 2)([1, 2])
-    )
-    assert Bernoulli(graph, 2, 1e-30)([1, 2]).flow_sizes == (0, 0)
-    assert Bernoulli(graph, 2, 0.5)([]).layer_sizes == (0, 0, 0)
-
-
-def test_bernoulli_rate():
-    # 40,000 independent edges at rate 0.3: within 5 standard errors
-    kept = Bernoulli(star(40_000), 1, 0.3)([0]).flow_sizes[0]
-    assert abs(kept / 40_000 - 0.3) < 5 * math.sqrt(0.3 * 0.7 / 40_000)
 
 
 # ---- what choose is called with
@@ -153,22 +137,6 @@ def test_an_exception_in_choose_reaches_the_caller_and_leaves_no_trace():
     with pytest.raises(OwnError, match="not today"):
         With(graph, fail, 2)(range(40))
     assert fingerprint(NeighborSampler(graph, [3, 3])(range(40))) == expected
-
-
-def test_a_sampler_whose_init_forgets_the_base():
-    class Forgets(Sampler):
-        def __init__(self, graph):
-            self.size = 3
-
-        def choose(self, dst, step):
-            return self.candidates(dst).select([])
-
-    with pytest.raises(
-        TypeError, match=r"the __init__ of Forgets must call super\(\).__init__\(graph, num_flows\)"
-    ):
-        Forgets(star(2))([0])
-    with pytest.raises(TypeError, match="must call super"):
-        NodeFlowLoader(Forgets(star(2)), [0])
 
 
 def test_a_sampler_without_choose_cannot_be_made():

@@ -9,7 +9,6 @@ probabilities, it gives the law that is tested against.
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -26,14 +25,13 @@ from _support.sampler_reference import (
     hash_of,
     key_of,
     random_graph,
-    star,
 )
 from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import RandomWalkSampler
-from nodeflow.testing import assert_unbiased, graphs, seeds
+from nodeflow.testing import graphs, seeds
 
 Rows = Sequence[Sequence[int]]
 
@@ -296,20 +294,6 @@ def test_a_batch_is_what_the_reference_says(case):
     assert batch.seeds[batch.seed_index].tolist() == ids
 
 
-@pytest.mark.parametrize("kind", [np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("most", [None, 3])
-def test_a_large_batch_is_what_the_reference_says(most, kind):
-    """More neighbours than there is room for at first, and rows of 64-bit ids."""
-    graph = random_graph(3, 400, 6000)
-    graph = Graph(np.asarray(graph.indptr), graph.indices.astype(kind), copy=False)
-    rows = rows_of(ends_of(graph), 400)
-    batch = RandomWalkSampler(graph, 1, most, num_walks=60, walk_length=3, restart=0.2)(
-        range(100), batch_number=7
-    )
-    key = key_of(key_of("random walk", 0, 0, 1, 7), 0)
-    assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
-
-
 # ---- cases one can work out
 
 
@@ -331,74 +315,3 @@ def test_reuse_has_no_column_of_visits():
     assert "visits" not in batch.flows[1].data
     fresh = viewed(RandomWalkSampler, graph, 2, **options)([1, 2, 3]).flows[1]
     assert (batch.flows[1].weight * 8).round().long().equal(fresh.data["visits"])
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"num_neighbors": 0},
-            ValueError,
-            "num_neighbors[0] must be -1 (all neighbours) or at least 1, got 0",
-        ),
-        (
-            {"num_neighbors": [3]},
-            ValueError,
-            "num_neighbors must have one number per flow (2), got 1",
-        ),
-        (
-            {"num_neighbors": [3, -2]},
-            ValueError,
-            "num_neighbors[1] must be -1 (all neighbours) or at least 1, got -2",
-        ),
-        ({"num_neighbors": 2.5}, TypeError, "num_neighbors[0] must be an integer, got float 2.5"),
-        ({"num_neighbors": True}, TypeError, "num_neighbors[0] must be an integer, got bool True"),
-        (
-            {"num_neighbors": "12"},
-            TypeError,
-            "num_neighbors must be a list with one number per flow",
-        ),
-        (
-            {"num_neighbors": {1, 2}},
-            TypeError,
-            "num_neighbors must be a list with one number per flow",
-        ),
-        ({"num_flows": 0}, ValueError, "num_flows must be at least 1, got 0"),
-        ({"num_walks": 0}, ValueError, "num_walks must be at least 1, got 0"),
-        ({"num_walks": 1.0}, TypeError, "num_walks must be an integer, got float 1.0"),
-        ({"walk_length": 0}, ValueError, "walk_length must be at least 1, got 0"),
-        (
-            {"num_walks": 2**20, "walk_length": 2**11},
-            ValueError,
-            f"at most {2**24}, since every single draw is made, got {2**31}",
-        ),
-        ({"restart": 1.5}, ValueError, "restart must be at least 0 and at most 1, got 1.5"),
-        ({"restart": -0.1}, ValueError, "restart must be at least 0 and at most 1, got -0.1"),
-        (
-            {"restart": float("nan")},
-            ValueError,
-            "restart must be at least 0 and at most 1, got nan",
-        ),
-        ({"restart": True}, TypeError, "restart must be a number, got bool True"),
-        ({"restart": "0.5"}, TypeError, "restart must be a number, got str '0.5'"),
-        ({"restart": None}, TypeError, "restart must be a number, got NoneType None"),
-        ({"weight": "w"}, ValueError, "leave weight='w' out of the view"),
-        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
-        ({"include_dst": False, "reuse": True}, ValueError, "needs include_dst=True"),
-    ],
-)
-def test_bad_arguments(options, error, words):
-    with pytest.raises(error, match=re.escape(words)):
-        viewed(RandomWalkSampler, random_graph(0), **{"num_flows": 2, **options})
-
-
-def test_there_are_no_sums_over_edges_to_compare_with():
-    sampler = RandomWalkSampler(star(3), 1)
-    with pytest.raises(TypeError, match="estimates no sum over edges of the graph"):
-        sampler.estimand()
-    with pytest.raises(TypeError, match="estimates no sum over edges of the graph"):
-        assert_unbiased(sampler, [0])
-    with pytest.raises(IndexError, match=r"seeds\[0\] is 9"):
-        sampler([9])
-    with pytest.raises(IndexError, match=r"eid\[0\] is 3"):
-        sampler.without_edges([3])

@@ -31,7 +31,7 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
     message = (
         r"fanouts\[0\] draws nothing: it has 'author writes paper', but its nodes are of type "
         r"venue; relations that "
-        r"enter these: 'paper at venue'"
+        r"direction='in' follows from these: 'paper at venue'"
     )
     for wrong, options in (([{"writes": 5}], {}), ([{"writes": 5, "cites": 0}, {"writes": 5}], {})):
         sampler = viewed(make, graph, wrong, **options)
@@ -62,7 +62,7 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
         apart([4])
     with pytest.raises(
         ValueError,
-        match=r"'author writes paper', but its nodes are of type paper; relations that leave",
+        match=r"'author writes paper', but its nodes are of type paper; relations that direction='out'",
     ):
         viewed(make, graph, [{"writes": 5}], direction="out")([2])
     assert viewed(make, graph, [{"writes": 5}], direction="both")([2]).flow_sizes == (1,)

@@ -8,38 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from _support.effort import few_or_many_draws
+from _support.graphs import RELATIONS, TYPES, typed_graph
 from _support.sampler_reference import draw, picked_positions, rows_drawn
 from _support.views import viewed
 from _support.weighted_reference import draw_weighted
 
 from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
-
-TYPES = {"a": 7, "b": 1, "empty": 0, "c": 12}
-RELATIONS = [
-    ("a", "x", "c"),
-    ("c", "y", "c"),
-    ("b", "x", "a"),
-    ("empty", "z", "c"),
-    ("c", "w", "b"),
-    ("a", "y", "c"),
-]
-
-
-def typed_graph(seed: int, edges: int = 60) -> Graph:
-    rng = np.random.default_rng(seed)
-    parts = {}
-    for relation in RELATIONS:
-        sizes = TYPES[relation[0]], TYPES[relation[2]]
-        count = edges if min(sizes) else 0
-        parts[relation] = tuple(rng.integers(0, max(size, 1), count) for size in sizes)
-    graph = Graph.typed(TYPES, parts)
-    graph.edata["w"] = torch.from_numpy(
-        rng.random(graph.num_edges) * (rng.random(graph.num_edges) < 0.8)
-    )
-    return graph
 
 
 def rows_of_nodes(direction: str) -> dict[tuple[int, int], int]:
@@ -144,28 +120,3 @@ def test_one_relation_named_is_the_graph_without_types() -> None:
         batch = NeighborSampler(plain, fanouts)([1, 2])
         same = NeighborSampler(one, names)([1, 2])
         assert picked_positions(batch) == picked_positions(same)
-
-
-@pytest.mark.parametrize(
-    ("fanouts", "error", "words"),
-    [
-        ([{"v": 1}], KeyError, "no relation 'v'; there are"),
-        (
-            [{"x": 1}],
-            ValueError,
-            r"2 relations have the name 'x': name it by a triple, \('a', 'x', 'c'\), \('b', 'x'",
-        ),
-        (
-            [{("a", "w", "c"): 1}],
-            KeyError,
-            r"no relation \('a', 'w', 'c'\); there are \('c', 'w', 'b'\)",
-        ),
-        ([{"w": 1, ("c", "w", "b"): 2}], ValueError, "fanouts name one relation twice"),
-        ([{"w": -2}], ValueError, r"fanouts\[0\]\['w'\] must be"),
-        ([{"w": 1.5}], TypeError, r"fanouts\[0\]\['w'\] must be"),
-        ([{0: 1}], TypeError, r"fanouts per edge type \(0\) need edge_type="),
-    ],
-)
-def test_wrong_fanouts_name_the_relation(fanouts: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        NeighborSampler(typed_graph(0), fanouts)

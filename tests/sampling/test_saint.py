@@ -24,7 +24,7 @@ from _support.subgraph_reference import (
 from _support.views import viewed
 from hypothesis import given, strategies as st
 
-from nodeflow import Graph, NodeFlowLoader
+from nodeflow import Graph
 from nodeflow.sampling import SaintSampler
 from nodeflow.testing import graphs
 
@@ -76,16 +76,6 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     assert batch.seed_index.tolist() == list(range(len(nodes)))
     assert batch.back.data["loss_weight"].shape == (len(nodes),)
     assert bool(batch.flows[0].weight.isfinite().all())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("direction", ["in", "out"])
-def test_a_hundred_subgraphs_of_the_description(kind, direction):
-    graph = random_graph(6)
-    sampler = viewed(SaintSampler, graph.view(direction), 1, **KINDS[kind])
-    for number in range(100):
-        nodes = reference(kind, graph, direction, lambda e: True, key_of_batch("saint", [number]))
-        assert sampler([number]).seeds.tolist() == nodes
 
 
 def test_nodes_in_proportion_to_squared_weights():
@@ -198,81 +188,6 @@ def test_edges_left_out_for_a_while(kind):
         kept = ~torch.isin(whole.flows[0].parent_eid, torch.tensor([0, 4]))
         assert torch.equal(less.flows[0].weight, whole.flows[0].weight[kept])
         assert torch.equal(less.back.data["loss_weight"], whole.back.data["loss_weight"])
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"kind": "nodes", "budget": 1},
-            ValueError,
-            "kind must be 'node', 'edge' or 'walk', got 'nodes'",
-        ),
-        ({"kind": "node", "budget": 0}, ValueError, "budget must be at least 1, got 0"),
-        ({"kind": "node", "budget": 2.0}, TypeError, "budget must be an integer"),
-        (
-            {"kind": "node", "budget": 2**31},
-            ValueError,
-            "budget with all steps of walks must be at most 16777216",
-        ),
-        (
-            {"kind": "walk", "budget": 2**29, "walk_length": 3},
-            ValueError,
-            "budget with all steps of walks must be at most 16777216",
-        ),
-        ({"kind": "walk", "budget": 2}, ValueError, "kind='walk' needs walk_length="),
-        ({"kind": "edge", "budget": 2, "walk_length": 2}, ValueError, "kind='edge' has no walks"),
-        (
-            {"kind": "walk", "budget": 2, "walk_length": -1},
-            ValueError,
-            "walk_length must be at least 0, got -1",
-        ),
-        (
-            {"kind": "walk", "budget": 2, "walk_length": 1, "coefficients": "exact"},
-            ValueError,
-            "no closed form",
-        ),
-        (
-            {"kind": "edge", "budget": 2, "coefficients": "best"},
-            ValueError,
-            "coefficients must be 'exact', 'presampl",
-        ),
-        (
-            {"kind": "edge", "budget": 2, "num_presamples": 2},
-            ValueError,
-            "num_presamples goes with coefficients=",
-        ),
-        (
-            {**KINDS["walk"], "num_presamples": 0},
-            ValueError,
-            "num_presamples must be at least 1, got 0",
-        ),
-        (
-            {"kind": "node", "budget": 2, "weight": "zero"},
-            ValueError,
-            "squared edge weights, but all are 0",
-        ),
-        (
-            {"kind": "node", "budget": 2, "weight": "huge"},
-            ValueError,
-            "multiply the column by a constant",
-        ),
-        ({"budget": 2}, TypeError, "kind"),
-        ({"kind": "node"}, TypeError, "budget"),
-    ],
-)
-def test_bad_arguments(options, error, words):
-    graph = random_graph(0)
-    graph.edata["zero"] = torch.zeros(200)
-    graph.edata["huge"] = torch.full((200,), 1e200, dtype=torch.float64)
-    with pytest.raises(error, match=words):
-        viewed(SaintSampler, graph, 2, **options)
-
-
-def test_a_loader_takes_one_subgraph_at_a_time():
-    sampler = viewed(SaintSampler, random_graph(0), 2, **KINDS["edge"])
-    with pytest.raises(ValueError, match="batch_size must be at most 1 for SaintSampler, got 2"):
-        NodeFlowLoader(sampler, range(4), batch_size=2)
 
 
 @pytest.mark.parametrize(

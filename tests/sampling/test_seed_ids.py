@@ -155,20 +155,6 @@ def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only() -> None:
     assert flat.flows[0].parent_eid.tolist() == batch.flows[0].parent_eid.tolist()
 
 
-def test_samplers_without_rows_of_seeds_take_no_pairs() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^ClusterSampler does not support seeds of shape \(\d+, 2\): pass one-dim",
-    ):
-        MAKERS["parts"][0](PAIRS)
-    with pytest.raises(
-        ValueError, match=r"^SaintSampler does not support seeds of shape \(\d+, 2\): pass one-dim"
-    ):
-        NodeFlowLoader(MAKERS["subgraphs"][0], PAIRS, batch_size=1)
-    with pytest.raises(ValueError, match="give pairs of nodes to the sampler of nodes itself"):
-        NodeFlowLoader(MAKERS["edges"][0], PAIRS)
-
-
 def test_pairs_that_share_a_node_are_told_apart_by_their_seeds() -> None:
     sampler = NeighborSampler(random_graph(), [2, 3])
     pairs = torch.tensor([[0, 1], [0, 2], [3, 2]])
@@ -176,17 +162,6 @@ def test_pairs_that_share_a_node_are_told_apart_by_their_seeds() -> None:
         assert_same_node_flow(batch, sampler(pair.unsqueeze(0), epoch=0))
     one, two = NodeFlowLoader(sampler, pairs[[0, 0]], 1)
     assert fingerprint(one) != fingerprint(two)
-
-
-def test_errors_say_what_a_seed_is_with_its_article() -> None:
-    graph = Graph.from_edges([0, 1], [1, 0])
-    links = LinkSampler(NeighborSampler(graph, [1]))
-    with pytest.raises(IndexError, match="a seed of LinkSampler is an edge, not a node"):
-        links([2])
-    with pytest.raises((TypeError, ValueError), match="but a seed of LinkSampler is an edge"):
-        LinkSampler(links)
-    with pytest.raises(IndexError, match="a seed of ClusterSampler is a part, not a node"):
-        ClusterSampler(graph, 1, [0, 1])([2])
 
 
 RANDOM = multigraph(0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from nodeflow import ClusterSampler, Graph, LinkSampler, NeighborSampler, NodeFlowLoader
+from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.testing import assert_same_node_flow
 
 WRITES = ("author", "writes", "paper")
@@ -48,41 +48,6 @@ def test_links_by_relation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "error", "words"),
-    [
-        (
-            MASK,
-            ValueError,
-            r"one entry per node \(8\), got shape \(4,\); one of a single type goes into a dict",
-        ),
-        (
-            {"paper": MASK[:3]},
-            ValueError,
-            r"a mask of seeds\['paper'\] must have one entry per paper node \(4\), got",
-        ),
-        ({"papers": [0]}, KeyError, "no node type 'papers'; there are 'author', 'paper', 'venue'"),
-        (
-            {"paper": [4]},
-            IndexError,
-            r"seeds\['paper'\]\[0\] is 4, but paper node ids go from 0 to 3",
-        ),
-        ({"paper": [0.5]}, TypeError, r"seeds\['paper'\] must hold integer paper node ids"),
-        (("paper", MASK), TypeError, r"seeds of one type are a dict, as in \{'paper': ids\}"),
-        (("paper", [0]), TypeError, r"seeds of one type are a dict"),
-    ],
-)
-def test_errors_say_what_to_write(seeds: Any, error: type[Exception], words: str) -> None:
-    for call in (SAMPLER, lambda seeds: NodeFlowLoader(SAMPLER, seeds, batch_size=1)):
-        with pytest.raises(error, match=words):
-            call(seeds)
-
-
-def test_parts_have_no_types() -> None:
-    with pytest.raises(TypeError, match="a seed of ClusterSampler is a part, which has no type"):
-        ClusterSampler(GRAPH, 1, parts=[0] * 8)({"paper": [0]})
-
-
-@pytest.mark.parametrize(
     "way", [lambda graph: graph, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))]
 )
 def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
@@ -93,13 +58,5 @@ def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
         KeyError, match=r"'share'; .*of one relation in graph.relations\[name\].data"
     ):
         NeighborSampler(graph.view(where=lambda edata: edata["share"] > 0), [2])
-
-
-def test_batches_take_no_columns_by_type() -> None:
-    batch = SAMPLER({"paper": [0]})
-    with pytest.raises(
-        TypeError, match=r"ndata is a dict by layer or flow, .* not by type: ndata=\['x'\] copies"
-    ):
-        batch.copy_from_parent(ndata={"paper": ["x"]})  # type: ignore[dict-item]
-    with pytest.raises(KeyError, match=r"those of a type are in layer.of\(type\).data"):
-        batch.layers[0].data["x"]
+    with pytest.raises(KeyError, match=r"no column 'y'; the frame has no columns\"$"):
+        graph.ndata["y"]

@@ -13,7 +13,6 @@ import pytest
 import torch
 from _support.sampler_families import FAMILIES, degrees, fingerprint, graph_of_all, sampled
 from _support.sampler_reference import star
-from _support.views import viewed
 
 import nodeflow
 from nodeflow import (
@@ -168,9 +167,10 @@ def test_missing_of_a_control_variate_sampler_stays():
 def test_what_is_read_from_the_graph_is_not_pickled(name):
     sampler = FAMILIES[name](GRAPH)
     sampler.bind()  # a second time, as where a subclass binds too
-    assert not any(
-        isinstance(value, (np.ndarray, Edges, Reader)) for value in sampler.__getstate__().values()
-    )
+    values = sampler.__getstate__().values()
+    assert not any(isinstance(value, (Edges, Reader)) for value in values)
+    # no edges are left out
+    assert sum(value.size for value in values if isinstance(value, np.ndarray)) == 0
 
 
 class FromHeavyEdges(Sampler):
@@ -218,26 +218,6 @@ def test_signatures_have_all_options_once():
     assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        (NeighborSampler, "num_samples", "called fanouts= here, one number per flow in flow order"),
-        (LadiesSampler, "fanouts", "called layer_sizes= here"),
-        (NeighborSampler, "random_state", "called seed= here"),
-        (NeighborSampler, "includedst", "called include_dst= here"),
-        (FullSampler, "seed", "it takes graph, num_flows, include_dst"),
-        (LadiesSampler, "reuse", "it takes graph, layer_sizes, draw"),
-        (RandomWalkSampler, "weight", "a view of the graph says it, as in NeighborSampler"),
-        (LinkSampler, "neg_ratio", "called num_negatives= here"),
-    ],
-)
-def test_an_unknown_name_teaches(kind, name, words):
-    with pytest.raises(
-        TypeError, match=f"{kind.__name__} got an unexpected keyword argument '{name}'; .*{words}"
-    ):
-        kind(star(2), **{name: 1})
-
-
 def test_all_arguments_may_be_named_and_annotations_unknown():
     class Own(NeighborSampler):
         def __init__(self, graph, **options: Unknown):  # noqa: F821
@@ -245,7 +225,6 @@ def test_all_arguments_may_be_named_and_annotations_unknown():
 
     graph = Graph.from_edges([0, 1], [1, 0])
     assert NeighborSampler(graph=graph, fanouts=[2]).fanouts == Own(graph=graph, seed=3).fanouts
-    assert hasattr(Own, "graph")  # as tools for documentation ask
 
 
 def test_options_of_a_sampler_of_ones_own():
@@ -273,26 +252,15 @@ def test_options_of_a_sampler_of_ones_own():
         PassesOn(star(2), fanout=1)
 
 
-@pytest.mark.parametrize("name", ["replace", "disjoint", "include_dst", "reuse"])
-def test_flags_are_true_or_false(name):
-    with pytest.raises(TypeError, match=f"{name} must be True or False, got str 'no'"):
-        viewed(NeighborSampler, star(2), [1], **{name: "no"})
-
-
 def test_a_sampler_says_what_a_seed_draws():
     graph = star(40)
-    words = "  # flow order: a seed draws 5, and its batch has 66 nodes or fewer"
-    assert repr(NeighborSampler(graph, [10, 5])).endswith(words)
-    for options, most in (({"reuse": True}, 56), ({"include_dst": False}, 50)):
-        assert f"{most} nodes or fewer" in repr(viewed(NeighborSampler, graph, [10, 5], **options))
-    assert repr(NeighborSampler(graph, [10, -1])).endswith(
-        "# flow order: a seed draws all its neighbours"
-    )
+    sampler = NeighborSampler(graph, [10, 5])
+    assert repr(sampler).endswith("  # flow order: a seed draws 5")
+    assert "a seed draws 5" in sampler._repr_html_()
+    assert repr(NeighborSampler(graph, [10, -1])).endswith("a seed draws all its neighbours")
     assert repr(LaborSampler(graph, [10, 5])).endswith("# flow order: a seed draws about 5")
-    assert "#" not in repr(LadiesSampler(graph, [5])) + repr(
-        LinkSampler(NeighborSampler(graph, [5]))
-    )
-    assert "a seed draws 5" in NeighborSampler(graph, [10, 5])._repr_html_()
+    for other in (LadiesSampler(graph, [5]), LinkSampler(sampler), FullSampler(graph, 2)):
+        assert "#" not in repr(other)
 
 
 def test_what_a_base_class_takes_by_place_is_passed_on_by_name() -> None:
@@ -344,24 +312,3 @@ def test_num_neighbors_of_control_variates():
     assert sampler.fanouts == (1, 4)
     with pytest.raises(TypeError, match="history must be a History, got "):
         ControlVariateSampler(GRAPH, num_neighbors=[4, 1])
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({}, TypeError, "the last for the seeds, are needed, or num_neighbors .* got neither"),
-        ({"fanouts": [1], "num_neighbors": [1]}, TypeError, "got both"),
-        ({"num_neighbors": [4, 0]}, ValueError, r"num_neighbors\[1\] must be -1 .* got 0"),
-        ({"num_neighbors": 4}, TypeError, "num_neighbors must be a list"),
-        (
-            {"num_neighbors": {"to": [1, 2], "of": [1]}},
-            ValueError,
-            "as many numbers for every relation",
-        ),
-        ({"num_neighbors": {"to": 3}}, TypeError, r"num_neighbors\['to'\] must be a list"),
-        ({"num_neighbors": {"at": [3]}}, KeyError, "'at'"),
-    ],
-)
-def test_wrong_num_neighbors_are_named(options, error, words):
-    with pytest.raises(error, match=words):
-        viewed(NeighborSampler, TYPED, **options)

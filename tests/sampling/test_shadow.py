@@ -70,17 +70,6 @@ def test_the_same_scopes_as_the_description(graph, data):
     assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)
 
 
-@pytest.mark.parametrize(
-    "which", [{"epoch": 3}, {"batch_number": 2}, {"epoch": 1, "batch_number": 2}], ids=str
-)
-def test_the_same_scopes_in_a_larger_graph(which):
-    graph = random_graph(1)
-    asked = [3, 17, 3, 0, 39, 22]
-    key = key_of_batch("shadow", asked, seed=4, **which)
-    batch = ShadowSampler(graph, 2, 2, 2, seed=4)(asked, **which)
-    assert_scopes(batch, rows_of(graph), shadow(rows_of(graph), asked, 2, 2, key), asked, 2)
-
-
 @pytest.mark.parametrize("layer", [SAGEConv, GraphConv, "sum"])
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
@@ -173,31 +162,3 @@ def test_weights_and_shared_structure():
     batch.copy_from_parent({0: ["f"], -1: ["f"]}, ["w"])
     assert torch.equal(batch.front.data["f"], batch.front.parent_nid)
     assert torch.equal(batch.flows[1].data["w"], batch.flows[1].weight)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "words"),
-    [
-        ((0, 1, 2), {}, ValueError, "num_flows must be at least 1, got 0"),
-        ((2, -1, 2), {}, ValueError, "depth must be at least 0, got -1"),
-        ((2, 1.5, 2), {}, TypeError, "depth must be an integer"),
-        ((2, 1, 0), {}, ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got 0"),
-        ((2, 1, -2), {}, ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got -2"),
-        ((2, 2, [5, 5]), {}, TypeError, "fanout must be an integer, got list"),
-        ((2, 2, True), {}, TypeError, "fanout must be an integer, got bool True"),
-        ((2, 1, 2), {"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both'"),
-        ((2, 1, 2**40), {"replace": True}, ValueError, "with replacement must be at most 16777216"),
-        ((2, 1, 2), {"include_dst": False}, TypeError, "include_dst"),
-    ],
-)
-def test_bad_arguments(arguments, options, error, words):
-    with pytest.raises(error, match=words):
-        viewed(ShadowSampler, random_graph(0), *arguments, **options)
-
-
-def test_bad_seeds_and_edges():
-    sampler = ShadowSampler(random_graph(0), 2, 1, 2)
-    with pytest.raises(IndexError, match=r"seeds\[1\] is 40, but node ids go from 0 to 39"):
-        sampler([3, 40])
-    with pytest.raises(IndexError, match=r"eid\[0\] is 200, but edge ids go from 0 to 199"):
-        sampler.without_edges([200])

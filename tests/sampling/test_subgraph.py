@@ -9,7 +9,6 @@ import pytest
 import torch
 from _support.sampler_reference import random_graph
 from _support.subgraph_reference import assert_is_induced, induced, rows_of
-from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
@@ -159,24 +158,3 @@ def test_a_random_sampler_of_users():
     copy = pickle.loads(pickle.dumps(sampler))
     assert_same_node_flow(copy([1]), sampler([1]))
     assert repr(copy) == repr(sampler) == f"Half({graph}, num_flows=2, seed=3)"
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
-        ({"weight": "w"}, KeyError, "graph.edata has no column 'w'"),
-        (
-            {"edge_filter": np.ones(3, np.bool_)},
-            ValueError,
-            "where must have one entry per edge",
-        ),
-        ({"seed": 1.5}, TypeError, "seed must be an integer"),
-        ({"include_dst": True}, TypeError, "include_dst"),
-    ],
-)
-def test_bad_options(options, error, words):
-    with pytest.raises(error, match=words):
-        viewed(Given, random_graph(0), 2, **options)
-    with pytest.raises(ValueError, match="num_flows must be at least 1"):
-        Given(random_graph(0), 0)

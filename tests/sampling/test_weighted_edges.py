@@ -156,38 +156,3 @@ def test_a_column_that_is_a_view():
 
 
 # ---- what is refused
-
-BAD = [
-    (
-        [1.0, -1.0, 2.0],
-        ValueError,
-        r"prob: the edge column 'w' must be finite and not negative, but edge 1 has -1.0",
-    ),
-    ([1.0, 2.0, np.nan], ValueError, r"prob: .*not negative, but edge 2 has nan"),
-    ([np.inf, 2.0, 1.0], ValueError, r"prob: .*but edge 0 has inf"),
-    (
-        [1.0, 1e-281, 1.0],
-        ValueError,
-        r"prob: .* 0 or sizes from 1e-280 to 1e\+280, .* but edge 1 has 1e-281; multiply",
-    ),
-    ([1.0, 1.0, 1e281], ValueError, r"prob: .* but edge 2 has 1e\+281; multiply"),
-]
-
-
-@pytest.mark.parametrize(("column", "error", "words"), BAD)
-def test_bad_columns(column, error, words):
-    graph = Graph.from_edges(
-        [0, 1, 2], [1, 2, 0], edata={"w": torch.tensor(column, dtype=torch.float64)}
-    )
-    with pytest.raises(error, match=words):
-        NeighborSampler(graph, [1], prob="w")
-
-
-def test_bad_names():
-    graph = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.ones(2), "x": torch.ones(2, 3)})
-    with pytest.raises(KeyError, match=r"prob: graph.edata has no column 'p'; it has w, x"):
-        NeighborSampler(graph, [1], prob="p")
-    with pytest.raises(ValueError, match="prob: the edge column 'x' must have one number per edge"):
-        NeighborSampler(graph, [1], prob="x")
-    with pytest.raises(TypeError, match=r"prob must be the name of a column of graph.edata"):
-        NeighborSampler(graph, [1], prob=torch.ones(2))

@@ -256,7 +256,7 @@ def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None
         "wrote=3": "no relation 'wrote'; there are ('author', 'writes', 'paper'), ('paper', 'at', "
         "'venue')",
         "at=3": "draws nothing: it has 'paper at venue', but its nodes are of type paper; "
-        "relations that enter these: 'author writes paper', 'paper cites paper', 'venue rev_at "
+        "relations that direction='in' follows from these: 'author writes paper', 'paper cites paper', 'venue rev_at "
         "paper', 'paper rev_cites paper'",
         "writes": "or by name, as in a=5,b=10, got '3 writes'",
         "writes=3,writes=4": "or by name, as in a=5,b=10, got '3 writes=3,writes=4'",

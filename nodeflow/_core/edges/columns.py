@@ -34,29 +34,21 @@ def edge_column(graph: GraphOfPeers, name: str, argument: str, other: float | No
     parts = graph.relations.values()
     without = [part.name for part in parts if name not in part.data]
     if len(without) == len(parts):
-        raise KeyError(_names_of_columns(graph, name, argument))
+        names = {f"{column} of {part.name[1]}" for part in parts for column in part.data}
+        raise KeyError(
+            f"{argument}: graph.edata has no column {name!r}; it has "
+            f"{', '.join(graph.edata) or 'none'}; relations have {', '.join(sorted(names))}"
+        )
     if other is None and without:
         raise KeyError(
             f"{argument}: every relation must have the column {name!r}; without it are {without}"
         )
-    columns = [
-        (places, _as_entries(rows, name, argument))
-        for places, rows in columns_of_relations(graph, name)
-    ]
-    dtype = np.result_type(*(column for _, column in columns))
-    entries = np.full(graph.held_part.num_edges, other or 0, dtype)
-    for places, column in columns:
+    columns = columns_of_relations(graph, name)
+    given = [_as_entries(rows, name, argument) for _, rows in columns]
+    entries = np.full(graph.held_part.num_edges, other or 0, np.result_type(*given))
+    for (places, _), column in zip(columns, given, strict=True):
         entries[places] = column
     return entries
-
-
-def _names_of_columns(graph: GraphOfPeers, name: str, argument: str) -> str:
-    """Return the message for a column that neither the graph nor a relation has."""
-    there = ", ".join(graph.edata) or "none"
-    message = f"{argument}: graph.edata has no column {name!r}; it has {there}"
-    relations = [part for part in graph.relations.values() if part.data is not graph.edata]
-    names = {f"{column} of {part.name[1]}" for part in relations for column in part.data}
-    return f"{message}; relations have {', '.join(sorted(names))}" if names else message
 
 
 def columns_of_relations(graph: GraphOfPeers, name: str) -> list[tuple[Ints, Tensor]]:
@@ -85,8 +77,7 @@ def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
             f"{describe(column)}"
         )
     column = column.detach().cpu()
-    known = (torch.float16, torch.float32, torch.float64)
-    if column.is_floating_point() and column.dtype not in known:
+    if column.is_floating_point() and column.dtype not in (torch.float16, torch.float64):
         column = column.float()  # numpy has no bfloat16 and the like
     return column.numpy()
 
@@ -114,41 +105,29 @@ def edge_numbers(graph: GraphOfPeers, name: str, argument: str, *, signed: bool 
         )
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
-    sizes = np.abs(column)
-    wrong = ~np.isfinite(column)
-    rule = "finite"
-    if not signed:
-        wrong |= column < 0
-        rule = "finite and not negative"
     words = f"{argument}: the edge column {name!r} must"
-    check_edges(graph, column, wrong, f"{words} be {rule}")
+    check_edges(graph, column, ~np.isfinite(column), f"{words} be finite")
+    if not signed:
+        check_edges(graph, column, column < 0, f"{words} not be negative")
     # Numbers of either sign are weights of sums, which layers and full passes round to the type of
     # the rows, as a rule float32. Others are probabilities, of which float64 is made: float32
     # numbers are all within its bounds.
-    least = 1e-280
-    most = 1e280
-    sums = "quotients and products of two"
-    if signed:
-        least = 1e-30
-        most = 1e30
-        sums = "weighted sums of float32 rows"
-    elif column.dtype == np.float32:
-        return column
-    rule = f"hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
-    wrong = (sizes > most) | ((sizes < least) & (column != 0))
-    check_edges(graph, column, wrong, f"{words} {rule}", "; multiply the column by a constant")
+    least, most = (1e-30, 1e30) if signed else (1e-280, 1e280)
+    if signed or column.dtype == np.float64:
+        sizes = np.abs(column)
+        wrong = (sizes > most) | ((sizes < least) & (column != 0))
+        rule = f"{words} hold 0 or sizes from {least} to {most}, so that sums neither overflow"
+        check_edges(graph, column, wrong, f"{rule} nor vanish; multiply it by a constant")
     return column
 
 
-def check_edges(
-    graph: GraphOfPeers, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = ""
-) -> None:
+def check_edges(graph: GraphOfPeers, column: Array, wrong: NDArray[np.bool_], rule: str) -> None:
     """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by
     its parent id.
     """
     if (i := first_true(wrong)) is not None:
         edge = graph.held_part.whole.edge_ids_of(np.array([i]))[0]
-        raise ValueError(f"{rule}, but edge {edge} has {column[i]}{hint}")
+        raise ValueError(f"{rule}, but edge {edge} has {column[i]}")
 
 
 def edge_integers(graph: GraphOfPeers, name: str, argument: str) -> Ints:
@@ -195,6 +174,7 @@ def edge_mask(graph: GraphOfPeers, value: EdgeFilter | EdgeMask | None) -> EdgeM
     # a column or function gives the edges held here, a mask those of the whole graph
     is_held = isinstance(value, str) or callable(value)
     size = held.num_edges if is_held else graph.num_edges
+    # what the mask is made of, so that other parts of the graph can make theirs
     source: EdgeFilter = value
     if isinstance(value, str):
         value = edge_column(graph, value, "where", other=1)

@@ -42,7 +42,7 @@ from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, IdsLike
 from nodeflow._core.edges.forms import COMPILED, Arrays, Form
 from nodeflow._core.edges.node_rows import NodeRows
-from nodeflow._core.edges.stored import integers, read_only
+from nodeflow._core.edges.stored import integers, narrow, read_only
 from nodeflow._core.peers.held_part import GraphOfPeers, WholeIds
 
 NOTHING: Ints = np.zeros(0, np.int64)
@@ -110,7 +110,7 @@ class Edges(Frozen):
         ends = integers(indptr, "indptr").astype(np.int64)
         neighbours = integers(indices, "indices").copy()
         check_indptr(ends, len(neighbours))
-        rows = NodeRows.one_each(len(ends) - 1) if node_rows is None else node_rows
+        rows = node_rows or NodeRows.one_each(len(ends) - 1)
         if len(ends) - 1 != rows.num_rows:
             raise ValueError(
                 f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows"
@@ -169,7 +169,7 @@ class Edges(Frozen):
     @property
     def position_type(self) -> type[np.signedinteger[Any]]:
         """The narrowest integer type that holds every position."""
-        return np.int32 if len(self.indices) < 2**31 else np.int64
+        return narrow(len(self.indices))
 
     def __repr__(self) -> str:
         return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
@@ -199,10 +199,9 @@ class Edges(Frozen):
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
-        ids = positions
         if self.edge_ids is not None:
-            ids = self.form.take(self.arrays.edge_ids, positions)
-        return self.form.wide(ids)  # type: ignore[no-any-return]
+            positions = self.form.take(self.arrays.edge_ids, positions)
+        return self.form.wide(positions)  # type: ignore[no-any-return]
 
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the parent ids of the edges at positions, as a tensor."""
@@ -217,34 +216,37 @@ class Edges(Frozen):
     def keep(self, mask: NDArray[np.bool_]) -> Edges:
         """Return the edges for which ``mask`` ``[num_edges]``, by edge id, is True."""
         kept = np.flatnonzero(self.by_position(mask))
-        return self._reordered(
-            np.searchsorted(kept, self.indptr), kept, self.node_rows, self.whole_rows
-        )
+        indptr = np.searchsorted(kept, self.indptr)
+        return self._reordered(indptr, kept, self.node_rows, self.whole_rows)
 
-    def by_kind(self, kinds: Callable[[], Ints], *, own: NodeRows, whole: NodeRows) -> Edges:
+    def by_kind(
+        self, kinds: Callable[[], Ints], *, node_rows: NodeRows, whole_rows: NodeRows
+    ) -> Edges:
         """Return the edges with a row per node and kind.
 
-        ``own`` are the rows of the nodes of this process, ``whole`` of all nodes. ``kinds`` returns
-        the kind of each edge, by edge id. Edges that lie in this order already are shared.
+        ``node_rows`` are the rows of the nodes of this process, ``whole_rows`` of all nodes.
+        ``kinds`` returns the kind of each edge, by edge id. Edges that lie in this order already
+        are shared.
         """
-        if whole.is_plain:
+        if whole_rows.is_plain:
             return self
+        # the row of each edge is a number that grows by node, then kind: sorted by it they are laid
+        # out
         nodes = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))
-        row = own.of_edges(nodes, self.by_position(kinds()))
-        if (row[1:] >= row[:-1]).all():
-            counts = np.bincount(row, minlength=own.num_rows)
-            indptr = np.append(0, np.cumsum(counts))
-            return Edges._trusted(
-                indptr,
-                self.indices,
-                self.edge_ids,
-                node_rows=own,
-                whole_rows=whole,
-                position_of=self._position_of,
-                whole=self.whole,
-            )
-        indptr, order = kernels.csr.sort_by_destination(row, own.num_rows)
-        return self._reordered(indptr, order, own, whole)
+        row = node_rows.of_edges(nodes, self.by_position(kinds()))
+        if (row[1:] < row[:-1]).any():
+            indptr, order = kernels.csr.sort_by_destination(row, node_rows.num_rows)
+            return self._reordered(indptr, order, node_rows, whole_rows)
+        counts = np.bincount(row, minlength=node_rows.num_rows)
+        return Edges._trusted(
+            np.append(0, np.cumsum(counts)),
+            self.indices,
+            self.edge_ids,
+            node_rows=node_rows,
+            whole_rows=whole_rows,
+            position_of=self._position_of,
+            whole=self.whole,
+        )
 
     def sorted_by(self, key: Array) -> Edges:
         """Return the edges with every row in ascending order of ``key``, by position, ties in the
@@ -300,10 +302,17 @@ class Edges(Frozen):
         edges._set(**changes)  # noqa: SLF001 (a copy that nobody else has yet)
         return edges
 
-    def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
+    def _reordered(
+        self, indptr: Ints, order: Ints, node_rows: NodeRows, whole_rows: NodeRows
+    ) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
         return Edges._trusted(
-            indptr, self.indices[order], ids, whole=self.whole, node_rows=own, whole_rows=whole
+            indptr,
+            self.indices[order],
+            ids,
+            whole=self.whole,
+            node_rows=node_rows,
+            whole_rows=whole_rows,
         )
 
 
@@ -366,25 +375,19 @@ def edges_along(graph: GraphOfPeers, direction: str) -> Edges:
         return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
     begin, src, ids_in = held.csc()
     begin_out, dst, ids_out = held.csr()
-    if ids_in is None:
-        ids_in = np.arange(len(src))
-    if ids_out is None:
-        ids_out = np.arange(len(dst))
-    row = np.repeat(np.arange(len(begin) - 1), np.diff(begin_out))
-    others = np.flatnonzero(dst != row)  # a loop is one way
-    begin_out = np.searchsorted(others, begin_out)
+    assert ids_out is not None  # out-edges are sorted, so they have ids
+    nodes = np.arange(len(begin) - 1)
+    row_out = np.repeat(nodes, np.diff(begin_out))
+    others = np.flatnonzero(dst != row_out)  # a loop is one way
     # The in-edges of a node come before its out-edges, as in a graph to which reverse edges were
-    # added. So an in-edge moves back by the out-edges of the nodes before, and an out-edge by the
-    # in-edges of these nodes and of its own.
-    place_in = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin))
-    place_out = np.arange(len(others)) + np.repeat(begin[1:], np.diff(begin_out))
-    indices = np.empty(len(src) + len(others), src.dtype)
-    ids = np.empty(len(indices), ids_out.dtype)
-    indices[place_in] = src
-    indices[place_out] = dst[others]
-    ids[place_in] = ids_in
-    ids[place_out] = ids_out[others]
-    return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
+    # added: the sort by rows keeps the order in a row.
+    row = np.concatenate([np.repeat(nodes, np.diff(begin)), row_out[others]])
+    indptr, order = kernels.csr.sort_by_destination(row, len(nodes))
+    if ids_in is None:
+        ids_in = np.arange(len(src), dtype=ids_out.dtype)
+    ids = np.concatenate([ids_in, ids_out[others]])[order]
+    indices = np.concatenate([src, dst[others]])[order]
+    return Edges._trusted(indptr, indices, ids, whole=held.whole)
 
 
 def _inverse(edge_ids: Array | None) -> Ints:
@@ -392,11 +395,13 @@ def _inverse(edge_ids: Array | None) -> Ints:
     if edge_ids is None:
         return NOTHING[None]
     every = np.arange(len(edge_ids))
-    positions = np.full((1, int(edge_ids.max()) + 1 if len(edge_ids) else 0), -1, np.int64)
-    positions[0, edge_ids] = every
+    last = np.full(int(edge_ids.max(initial=-1)) + 1, -1)
+    last[edge_ids] = every
     # those that a later position has replaced
-    first = np.flatnonzero(positions[0, edge_ids] != every)
-    if len(first):
-        positions = np.concatenate([positions, np.full_like(positions, -1)])
-        positions[1, edge_ids[first]] = first
+    first = np.flatnonzero(last[edge_ids] != every)
+    if not len(first):
+        return last[None]
+    # with both directions an edge has two positions
+    positions = np.stack([last, np.full_like(last, -1)])
+    positions[1, edge_ids[first]] = first
     return positions

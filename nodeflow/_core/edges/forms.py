@@ -4,7 +4,7 @@ Edges have a form (``Edges.form``), and everything that is drawn along them runs
 has one body for both. It asks the form for what differs, in three ways:
 
 - an operation on arrays is a method, as ``form.take(values, index)``;
-- a draw is a ``Loop``, two functions that give the same, bit for bit. ``form.of(UNIFORM)`` is
+- a draw is a ``TwoForms``, two functions that give the same, bit for bit. ``form.of(UNIFORM)`` is
   ``kernels.uniform``'s in one form and ``nodeflow._core.in_torch.uniform``'s in the other;
 - arrays that many draws read are ``Placed``: ``placed.at(form)`` are they where the form draws.
 
@@ -25,12 +25,12 @@ from nodeflow import _kernels as kernels
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.types import Array
 from nodeflow._core.edges.numbering import Numbering
-from nodeflow._core.in_torch.numbering import Numbering as TensorNumbering
+from nodeflow._core.in_torch.numbering import TensorNumbering
 from nodeflow._core.in_torch.ragged import entries_of, indices_of, spread
 from nodeflow._core.rows.rows import from_numpy
 
 
-class Loop(NamedTuple):
+class TwoForms(NamedTuple):
     """A loop in both forms: functions with the same arguments and results, in arrays of the
     form.
     """
@@ -51,7 +51,7 @@ class Form(Frozen):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return "COMPILED"  # there is one
 
-    def of(self, loop: Loop) -> Callable[..., Any]:
+    def of(self, loop: TwoForms) -> Callable[..., Any]:
         """Return the function of this form."""
         return loop.compiled
 
@@ -101,6 +101,7 @@ class Form(Frozen):
         """Return the distinct ids, ascending, and the index of each id among them; ``ids`` may be
         overwritten.
         """
+        # numbering first: a sort of the distinct ids alone, which are few
         with Numbering(int(ids.max(initial=0)) + 1) as drawn:
             local = drawn.extend(ids)
             distinct, rank = np.unique(drawn.nodes, return_inverse=True)
@@ -152,7 +153,7 @@ class InTorch(Form):
                 f"no draws on the device {self.device}, which has no float64; torch says: {reason}"
             ) from None
 
-    def of(self, loop: Loop) -> Callable[..., Any]:
+    def of(self, loop: TwoForms) -> Callable[..., Any]:
         return loop.in_torch
 
     def array(self, values: Array | Tensor) -> Any:
@@ -199,7 +200,7 @@ class InTorch(Form):
 COMPILED = Form()
 """The default: compiled loops."""
 
-ENTRIES = Loop(kernels.csr.csr_rows, entries_of)
+ENTRIES = TwoForms(kernels.csr.csr_rows, entries_of)
 """``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
 
 

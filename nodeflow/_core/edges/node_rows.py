@@ -10,12 +10,12 @@ import numpy as np
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.frozen import Frozen
-from nodeflow._core.edges.forms import COMPILED, Form, Loop, Placed
+from nodeflow._core.edges.forms import COMPILED, Form, Placed, TwoForms
 from nodeflow._core.in_torch.ragged import rows_of_nodes
 
 NO_KINDS: Ints = np.zeros(0, np.int64)
 """Kinds of rows where there is only one."""
-_ROWS_OF_NODES = Loop(kernels.csr.rows_of_nodes, rows_of_nodes)
+_ROWS_OF_NODES = TwoForms(kernels.csr.rows_of_nodes, rows_of_nodes)
 
 
 class NodeRows(Frozen):
@@ -47,6 +47,7 @@ class NodeRows(Frozen):
     def __init__(self, ends: Sequence[int] | Ints, kinds: Sequence[Sequence[int] | Ints]) -> None:
         nodes = np.diff(ends, prepend=0)
         counts = [len(part) for part in kinds]
+        # of ranges of nodes, not of nodes: a few numbers for a schema of any size
         all_kinds = np.concatenate([NO_KINDS, *kinds]).astype(np.int64)
         begins = np.append(0, np.cumsum(nodes * counts))
         first_kind = np.append(0, np.cumsum(counts))

@@ -49,6 +49,7 @@ class Numbering:
             return self._extend_wide(ids)
         count = len(self.nodes)
         most = len(self.nodes) + len(ids)
+        # a quarter more than asked: flows of a batch grow, and each would copy all ids so far
         if len(self._ids) <= most:
             self._ids = np.empty(most + most // 4 + 1, np.int64)
             self._ids[:count] = self.nodes

@@ -61,7 +61,7 @@ def transposed(
     """
     num_nodes = len(indptr) - 1
     begin, dst, position = kernels.csr.transpose(indptr, indices, num_nodes)
-    edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
+    edges = ids_at(edge_ids, position)
     # by edge id inside each source, like the in-edges of a graph built from an edge list
     order = np.lexsort((edges, np.repeat(np.arange(num_nodes), np.diff(begin))))
     dst = stored(dst[order], None, num_nodes)
@@ -102,9 +102,19 @@ def permutation(value: IdsLike, size: int) -> Stored:
     return ids
 
 
+def narrow(upper: int) -> type[np.signedinteger[Any]]:
+    """Return the narrowest type that holds the integers below ``upper``."""
+    return np.int32 if upper <= 2**31 else np.int64
+
+
+def ids_at(edge_ids: Stored | None, positions: Ints) -> Ints:
+    """Return the ids of the edges at positions, int64; without ``edge_ids`` these are their ids."""
+    return positions if edge_ids is None else edge_ids[positions].astype(np.int64, copy=False)
+
+
 def stored(array: Stored, copy: bool | None, upper: int) -> Stored:
     """Return ids below ``upper`` as a graph stores them; see ``Graph`` for ``copy``."""
-    dtype = np.int32 if upper <= np.iinfo(np.int32).max else np.int64
+    dtype = narrow(upper)
     if copy is None:
         copy = array.dtype != dtype and file_of(array) is None
     return read_only(np.ascontiguousarray(array.astype(dtype) if copy else array))
@@ -145,8 +155,7 @@ def degrees(indptr: Ints, v: IdsLike | _All, num_nodes: int) -> Tensor:
 def edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> Triple:
     """Return ``(neighbours, rows, edge ids)`` of all edges in some rows, row by row."""
     chosen, position = kernels.csr.csr_rows(indptr, rows)
-    edges = position if edge_ids is None else edge_ids[position]
-    return _triple(indices[position], np.repeat(rows, np.diff(chosen)), edges)
+    return _triple(indices[position], np.repeat(rows, np.diff(chosen)), ids_at(edge_ids, position))
 
 
 class Between(NamedTuple):
@@ -174,7 +183,7 @@ class Between(NamedTuple):
         """
         rows, row = np.unique(v, return_inverse=True)
         chosen, position = kernels.csr.csr_rows(indptr, rows)
-        edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
+        edges = ids_at(edge_ids, position)
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))

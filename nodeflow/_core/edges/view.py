@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from nodeflow._core.base.checks import Ints, check_one_of, describe
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, EdgeFilter
 from nodeflow._core.edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
-from nodeflow._core.edges.edges import Edges, edges_along
+from nodeflow._core.edges.edges import NOTHING, Edges, edges_along
 from nodeflow._core.edges.forms import COMPILED, Form, Placed
 from nodeflow._core.peers.held_part import GraphOfPeers, HeldPart
 from nodeflow._core.peers.peers import collective_call
@@ -28,7 +29,7 @@ class Reader(NamedTuple):
     # of estimator weights: float64 where the ``weight`` column is
     weight_type: type[np.float32] | type[np.float64]
     mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
-    left_out: Ints | None = None  # ids of the edges that ``without`` leaves out
+    left_out: Ints = NOTHING  # ids of the edges that ``without`` leaves out
 
     @property
     def weights(self) -> Array | None:
@@ -41,14 +42,29 @@ class Reader(NamedTuple):
 
     def without(self, eid: Ints, held: HeldPart) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids); nothing is read again."""
-        left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
+        if not len(eid):
+            return self
+        left_out = np.concatenate([self.left_out, eid])
         return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
 
     def intact(self) -> Reader:
         """Return the same with the edges that ``without`` leaves out."""
-        if self.left_out is None:
-            return self
-        return self._replace(edges=self.edges.intact(), left_out=None)
+        return self._replace(edges=self.edges.intact(), left_out=NOTHING)
+
+    def weight_of(
+        self, positions: Ints, inverse: Callable[[], Array | None] | None
+    ) -> Callable[[], Tensor] | None:
+        """Return what makes the estimator weights of the edges at ``positions``: those of the edges
+        times ``inverse()``. None: all are 1.
+        """
+        if self.column is None and inverse is None:
+            return None
+
+        def weight() -> Tensor:
+            factor = None if inverse is None else inverse()
+            return self.estimator_weight(self.weighted(positions, factor))
+
+        return weight
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor`` (None: 1), ``[E]``."""
@@ -141,14 +157,15 @@ class EdgeView(Frozen):
 
         Weights None: all are 1.
         """
+        weights = None
         # a process alone has read them; of several, draws read edges of other processes too
         if not self.graph.in_parts:
             weights = self.reader.weights
             edges = self.reader.edges
         else:
             mask = edge_mask(self.graph, self.where)
-            edges = edges if mask is None else edges.keep(mask.mask)
-            weights = None
+            if mask is not None:
+                edges = edges.keep(mask.mask)
             if self.weight is not None:
                 weights = edge_numbers(self.graph, self.weight, "weight")
         return edges, None if weights is None else edges.by_position(weights)
@@ -188,26 +205,16 @@ class EdgeView(Frozen):
         return self.settings == {"direction": "in"}
 
     def __repr__(self) -> str:
-        words = [] if self.direction == "in" else [repr(self.direction)]
-        if self.where is not None:
-            words.append(f"where={self.where!r}")
-        if self.weight is not None:
-            words.append(f"weight={self.weight!r}")
+        given = {"where": self.where, "weight": self.weight}
+        words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        if self.direction != "in":
+            words.insert(0, repr(self.direction))
         return f"{self.graph!r}.view({', '.join(words)})"
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> EdgeView:
-        graph = copy.deepcopy(self.graph, memo)
-        return EdgeView(graph, self.direction, where=self.where, weight=self.weight)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        # arrays are read anew
-        return _view, (self.graph, self.direction, self.where, self.weight)
-
-
-def _view(
-    graph: GraphOfPeers, direction: str, where: EdgeMask | None, weight: str | None
-) -> EdgeView:
-    return EdgeView(graph, direction, where=where, weight=weight)
+        # arrays are read anew, of copies too
+        named = partial(EdgeView, where=self.where, weight=self.weight)
+        return named, (self.graph, self.direction)
 
 
 def graph_of(edges: GraphOfPeers | EdgeView) -> Any:

@@ -5,6 +5,7 @@ tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,12 +15,21 @@ from nodeflow._core.in_torch.ragged import ends_of, places, spans
 from nodeflow._core.in_torch.uniform import per_kind
 
 
+class Tables(NamedTuple):
+    """What ``kernels.alias.build_tables`` makes: the table (the bits of uint64), and the sum of
+    weights of every row. ``positive`` says how many edges before each position have a weight above
+    0, int64 ``[edges + 1]``.
+    """
+
+    table: Tensor
+    totals: Tensor
+    positive: Tensor
+
+
 def draw(
     indptr: Tensor,
     indices: Tensor,
-    table: Tensor,
-    totals: Tensor,
-    positive: Tensor,
+    tables: Tables,
     rows: Tensor,
     ident: Tensor,
     key: int,
@@ -28,14 +38,12 @@ def draw(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return ``(indptr of the draw [n + 1], positions [E], sources [E], unit [n])`` of n ``rows``.
 
-    ``table`` (the bits of uint64) and ``totals`` are what ``kernels.alias.build_tables`` makes;
-    ``positive`` says how many edges before each position have a weight above 0, int64
-    ``[edges + 1]``; others as of ``uniform.draw``. A row whose count is -1 keeps all edges of
+    Arguments but ``tables`` are as of ``uniform.draw``. A row whose count is -1 keeps all edges of
     weight above 0. ``unit`` is the weight that is drawn once on average, float64, or 0 in such
     rows.
     """
+    table, totals, positive = tables
     begin, end = spans(indptr, rows)
-    degree = end - begin
     fanout = per_kind(counts, kinds, begin)
     total = totals.index_select(0, rows)
     before = positive.index_select(0, begin)
@@ -43,7 +51,9 @@ def draw(
     out = ends_of(torch.where(fanout < 0, upto - before, fanout * (total > 0)))
     row, nth = places(out, int(out[-1]))  # waits
     state = stream(key, ident).index_select(0, row).add_((nth + 1).mul_(GOLDEN))
-    pick = _edge_of(mix(state), begin.index_select(0, row), degree.index_select(0, row), table)
+    pick = _edge_of(
+        mix(state), begin.index_select(0, row), (end - begin).index_select(0, row), table
+    )
     if min(counts) < 0:
         kept = torch.searchsorted(positive[1:], before.index_select(0, row).add_(nth), right=True)
         pick = torch.where(fanout.index_select(0, row) < 0, kept, pick)

@@ -12,7 +12,13 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from nodeflow._core.in_torch.ragged import ends_of, indices_of, positions_of, spread_integers
+from nodeflow._core.in_torch.ragged import (
+    Triple,
+    ends_of,
+    indices_of,
+    positions_of,
+    spread_integers,
+)
 
 # edges looked at together, all in-edges of their rows: on a processor what is made of them stays in
 # caches, and on a device large pieces make few waits
@@ -20,7 +26,7 @@ _PIECE: Final = 1 << 17
 _LARGE_PIECE: Final = 1 << 22
 
 
-class Piece(NamedTuple):
+class RowsPiece(NamedTuple):
     """All edges of some rows, which are looked at together.
 
     Attributes:
@@ -42,7 +48,7 @@ class Piece(NamedTuple):
         return spread_integers(values[self.rows], self.indptr, len(self.sources))
 
 
-Rule: TypeAlias = Callable[[Tensor, Piece], Tensor]
+Rule: TypeAlias = Callable[[Tensor, RowsPiece], Tensor]
 """Says which edges of a piece are kept, a bool each; it gets the number of each source first."""
 
 
@@ -53,7 +59,7 @@ def kept(
     num_nodes: int,
     number_of: Callable[[Tensor], Tensor],
     rule: Rule = lambda number, piece: number,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Triple:
     """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
     ``number_of`` returns a number for each of some sources, all below ``num_nodes``: by it the rule
@@ -78,7 +84,7 @@ def kept(
     return ends_of(counts), positions, sources.long()
 
 
-def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterator[Piece]:
+def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterator[RowsPiece]:
     """Yield all edges of rows that begin at ``begin``, piece by piece; ``size`` is the last of
     ``indptr [n + 1]``.
     """
@@ -92,4 +98,4 @@ def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterato
         ends = indptr[first : last + 1] - indptr[first]
         length = int(ends[-1]) if size > most else size  # waits
         positions = positions_of(begin[rows], ends, length)
-        yield Piece(rows, begin[rows], ends, positions, indices.index_select(0, positions))
+        yield RowsPiece(rows, begin[rows], ends, positions, indices.index_select(0, positions))

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.in_torch.bits import GOLDEN, mix, shifted, stream
-from nodeflow._core.in_torch.kept import Piece, kept
+from nodeflow._core.in_torch.kept import RowsPiece, kept
 from nodeflow._core.in_torch.ragged import (
+    Triple,
     ends_of,
     indices_of,
     places as rows_and_places,
@@ -43,7 +44,7 @@ def draw_poisson(
     fanout: Tensor,
     keys: Sequence[Key],
     early: int,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Triple:
     """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
     Sources are below ``num_nodes``. An edge is kept if the number of its source is below
@@ -53,7 +54,7 @@ def draw_poisson(
     bounds = (rates(fanout, degree) * _WORDS).ceil_()
     largest = bounds.sub_(2**31 + 1).clamp_(min=-(2**31)).int()
 
-    def is_kept(number: Tensor, piece: Piece) -> Tensor:
+    def is_kept(number: Tensor, piece: RowsPiece) -> Tensor:
         return number <= piece.spread(largest)
 
     number_of = partial(hashed, keys=keys, early=early)
@@ -68,18 +69,18 @@ def draw_smallest(
     fanout: Tensor,
     keys: Sequence[Key],
     early: int,
-    again: Tensor,
-    copies: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+    repeats: tuple[Tensor, Tensor],
+) -> Triple:
     """Return ``(indptr, positions, sources)`` of the edges of n rows whose sources have the
     smallest numbers.
 
-    They are as many as a draw without repeats has. ``again`` and ``copies`` see
+    They are as many as a draw without repeats has. ``repeats`` are ``again`` and ``copies`` of
     ``kernels.labor.draw_smallest``.
     """
+    again, copies = repeats
     count = number_drawn(degree, fanout, replace=False)
 
-    def is_kept(number: Tensor, piece: Piece) -> Tensor:
+    def is_kept(number: Tensor, piece: RowsPiece) -> Tensor:
         if len(again):
             # the edges of the piece whose source occurred before in their row have other numbers
             first = torch.searchsorted(again, piece.begin)
@@ -176,8 +177,8 @@ def _hash(ids: Tensor, key: Key) -> Tensor:
     return x.bitwise_xor_(after ^ -(2**31))  # the sign bit turned: as if 2**31 was taken off
 
 
-def _round(x: Tensor, one: int, two: int) -> Tensor:
-    for by, factor in ((16, one), (15, two)):
+def _round(x: Tensor, first: int, second: int) -> Tensor:
+    for by, factor in ((16, first), (15, second)):
         x = x ^ (x >> by).bitwise_and_((1 << (32 - by)) - 1)
         x.mul_(_signed(factor))
     return x.bitwise_xor_((x >> 15).bitwise_and_((1 << 17) - 1))

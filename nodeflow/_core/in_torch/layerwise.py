@@ -14,8 +14,15 @@ from torch import Tensor
 
 from nodeflow._core.in_torch.bits import GOLDEN, bounded, mix, stream, uniform
 from nodeflow._core.in_torch.kept import kept, pieces
-from nodeflow._core.in_torch.numbering import Numbering
-from nodeflow._core.in_torch.ragged import ends_of, indices_of, is_among, positions_of, spans
+from nodeflow._core.in_torch.numbering import TensorNumbering
+from nodeflow._core.in_torch.ragged import (
+    Triple,
+    ends_of,
+    indices_of,
+    is_among,
+    positions_of,
+    spans,
+)
 
 
 def draw_edges(
@@ -55,7 +62,7 @@ def sources_of(
         if len(left_out):
             stay = indices_of(~is_among(left_out, positions))
             positions = positions.index_select(0, stay)
-        numbering = Numbering(num_nodes, rows.device)
+        numbering = TensorNumbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
     kind = torch.int32 if size < 2**31 else torch.int64
@@ -78,7 +85,7 @@ def sources_of(
 
 def edges_from(
     indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, nodes: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Triple:
     """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among the distinct
     ``nodes``.
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from nodeflow._core.in_torch.ragged import indices_of
 
 
-class Numbering:
+class TensorNumbering:
     """Numbers parent ids 0, 1, 2, ... in order of first appearance; ``nodes`` are the ids numbered
     so far, in order.
 
@@ -23,7 +23,7 @@ class Numbering:
         # which takes three times as long
         self._sorted_as = torch.int32 if num_ids <= 2**31 else torch.int64
 
-    def __enter__(self) -> Numbering:
+    def __enter__(self) -> TensorNumbering:
         return self
 
     def __exit__(self, *_: object) -> None:

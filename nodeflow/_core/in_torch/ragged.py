@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from torch import Tensor
 
 _SHORT: Final = 32
+Triple: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 def ends_of(counts: Tensor) -> Tensor:
@@ -108,7 +109,7 @@ def is_among(ascending: Tensor, values: Tensor) -> Tensor:
 
 def rows_of_nodes(
     nodes: Tensor, ends: Tensor, begins: Tensor, first_kind: Tensor, kinds: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Triple:
     """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node
     begin.
 

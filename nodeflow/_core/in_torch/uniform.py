@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.in_torch.bits import bounded, stream
-from nodeflow._core.in_torch.ragged import ends_of, places, positions_of, repeated, spans
+from nodeflow._core.in_torch.ragged import Triple, ends_of, places, positions_of, repeated, spans
 
 _SHORT: Final = 64  # up to this fanout rows draw as many numbers, whatever they keep
 
@@ -107,7 +107,7 @@ def _picks(
     some_all: bool,
     *,
     replace: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Triple:
     """Return the row of each drawn edge, which draw of the row it is, and the number drawn, int64
     ``[E]`` each.
     """

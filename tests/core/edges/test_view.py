@@ -15,7 +15,7 @@ from _support.effort import examples
 from hypothesis import given, strategies as st
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, LaborSampler, NeighborSampler, RandomWalkSampler, nn
+from nodeflow import FullSampler, Graph, LaborSampler, NeighborSampler, nn
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.graph import EdgeView
 from nodeflow.propagation import Propagation
@@ -131,25 +131,3 @@ def test_a_view_shows_how_it_was_made() -> None:
     assert repr(NeighborSampler(graph, [2])).startswith(f"NeighborSampler({graph!r}, fanouts=")
     with pytest.raises(AttributeError, match="view of a sampler is fixed"):
         sampler.view = graph.view()
-
-
-def test_mistakes_show_the_view_to_write() -> None:
-    graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
-    line = r'graph\.view\("out", where="train", weight="w"\)'
-    calls: list[Any] = [
-        lambda: NeighborSampler(graph, [2], weight="w"),  # type: ignore[call-arg]
-        lambda: History(graph, {1: 2}, edge_filter="w"),  # type: ignore[call-arg]
-        lambda: Propagation(graph, direction="out"),  # type: ignore[call-arg]
-        lambda: edge_norm(graph, direction="out"),  # type: ignore[call-arg]
-        lambda: degrees(graph, weight="w"),  # type: ignore[call-arg]
-    ]
-    for call in calls:
-        with pytest.raises(TypeError, match=f"a view of the graph says it, as in .*{line}"):
-            call()
-    for make in (NeighborSampler, Propagation, edge_norm):
-        with pytest.raises(TypeError, match=r"graph must be a nodeflow.Graph, or a view"):
-            make(7, *([[2]] if make is NeighborSampler else []))
-    with pytest.raises(ValueError, match="direction must be 'in', 'out' or 'both', got 'up'"):
-        graph.view("up")
-    with pytest.raises(ValueError, match="walks take every edge alike"):
-        RandomWalkSampler(graph.view(weight="w"), 1)

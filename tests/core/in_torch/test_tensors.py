@@ -14,8 +14,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._core.edges.forms import InTorch
 from nodeflow._core.edges.node_rows import NodeRows
 from nodeflow._core.edges.numbering import distinct_in_order
-from nodeflow._core.in_torch import bits, labor, layerwise, ragged, uniform
-from nodeflow._core.in_torch.numbering import Numbering
+from nodeflow._core.in_torch import bits, labor, ragged
+from nodeflow._core.in_torch.numbering import TensorNumbering
 from nodeflow.sampling._labor_draws import key_of
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -120,7 +120,7 @@ def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
     ids = np.array([i for part in parts for i in part], np.int64)
     nodes, local = distinct_in_order(ids)
     for num_ids in (2**40, *([2**31] if max(ids, default=0) < 2**31 else [])):
-        with Numbering(num_ids, torch.device("cpu")) as numbering:
+        with TensorNumbering(num_ids, torch.device("cpu")) as numbering:
             numbers = [numbering.extend(torch.tensor(part, dtype=torch.int64)) for part in parts]
         assert torch.cat([torch.arange(0), *numbers]).tolist() == local.tolist()
         assert numbering.nodes.tolist() == nodes.tolist()
@@ -134,53 +134,7 @@ def as_of_a_graph(*arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     return views
 
 
-def drawn_by_loops(indptr, indices, rows, ident, key, counts, kinds, replace, left_out):
-    indptr, indices = as_of_a_graph(indptr, indices)
-    out, begin, degree = kernels.uniform.plan(indptr, rows, counts, kinds, replace, left_out)
-    positions = np.empty(out[-1], np.int32)
-    src = np.empty(out[-1], np.int64)
-    if replace and counts.max() >= 0:
-        kernels.uniform.draw_with(
-            begin, degree, indices, ident, key, counts, kinds, out, positions, src
-        )
-    else:
-        kernels.uniform.draw_without(begin, degree, indices, ident, key, out, positions, src)
-    if len(left_out):
-        kernels.uniform.step_over(indptr, rows, left_out, indices, out, positions, src)
-    return out, degree, positions, src
-
-
 COUNT = st.just(-1) | st.integers(1, 70)  # all edges, or so many
-FANOUTS = st.lists(COUNT, min_size=1, max_size=1) | st.lists(
-    COUNT | st.just(0), min_size=2, max_size=4
-)
-
-
-@pytest.mark.parametrize("replace", [False, True])
-@given(st.lists(st.integers(0, 80), min_size=1, max_size=8), FANOUTS, WORDS, st.data())
-def test_uniform_draws(
-    replace: bool, degrees: list[int], fanouts: list[int], key: int, data: st.DataObject
-) -> None:
-    indptr = np.concatenate([[0], np.cumsum(degrees)])
-    indices = np.arange(indptr[-1], dtype=np.int32)[::-1] + np.int32(2**31 - 1 - indptr[-1])
-    rows = np.array(data.draw(st.lists(st.integers(0, len(degrees) - 1), max_size=10)), np.int64)
-    ident = rows + len(degrees) * np.arange(len(rows))  # a node may be in several contexts
-    left_out = np.array(
-        sorted(data.draw(st.sets(st.integers(0, max(int(indptr[-1]) - 1, 0)), max_size=20))),
-        np.int64,
-    )
-    left_out = left_out[left_out < indptr[-1]]
-    kinds = rows % len(fanouts) if len(fanouts) > 1 else np.zeros(0, np.int64)
-    arrays = indptr, indices, rows, ident
-    expected = drawn_by_loops(*arrays, np.uint64(key), np.array(fanouts), kinds, replace, left_out)
-    tensors = map(torch.from_numpy, arrays)
-    of_kinds = torch.from_numpy(kinds)
-    found = uniform.draw(
-        *tensors, key, fanouts, of_kinds, replace=replace, left_out=torch.from_numpy(left_out)
-    )
-    for values, wanted in zip(found, expected, strict=True):
-        assert values.dtype == torch.int64
-        assert values.tolist() == wanted.tolist()
 
 
 @given(
@@ -197,34 +151,6 @@ def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) 
         assert values.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@given(
-    st.lists(st.lists(st.none() | st.integers(0, 9), max_size=9), min_size=1, max_size=5),
-    st.lists(st.integers(-1, 10), min_size=1, max_size=3), st.none() | st.integers(0, 5), st.booleans(), st.data(),
-)  # fmt: skip
-def test_past_edges(strict, times, limits, since, floats, data):
-    indptr = np.cumsum([0, *map(len, times)])
-    kind = np.float64 if floats else np.int64
-    lowest = -np.inf if floats else np.iinfo(np.int64).min
-    stamps = np.array(
-        [t for row in times for t in sorted(lowest if t is None else t for t in row)], kind
-    )
-    rows = np.array(data.draw(st.lists(st.integers(0, len(times) - 1), max_size=9)), np.int64)
-    bounds = np.array(limits, kind)
-    context = np.arange(len(rows)) % len(limits)
-    starts = bounds[:0] if since is None else bounds - since
-    counts = np.array([-1])
-    kinds = np.zeros(0, np.int64)
-    of_rows = *as_of_a_graph(indptr), stamps, rows, bounds, starts, kind(lowest), context
-    _, begin, number = kernels.uniform.plan_past(*of_rows, counts, kinds, False, strict)
-    tensors = [torch.from_numpy(a) for a in (indptr, stamps, rows, bounds, starts)]
-    longest = max(map(len, times))
-    found = uniform.past(
-        *tensors, kind(lowest).item(), torch.from_numpy(context), longest, strict=strict
-    )
-    assert [values.tolist() for values in found] == [begin.tolist(), number.tolist()]
-
-
 @pytest.mark.parametrize("narrow", [False, True])
 @given(st.tuples(WORDS, WORDS, WORDS), st.sampled_from([0, 1, 2**31, 2**32 - 1]), IDS)
 def test_numbers_of_sources(
@@ -235,48 +161,3 @@ def test_numbers_of_sources(
     kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)
     found = labor.hashed(torch.from_numpy(array), [*map(key_of, keys)], early)
     assert (found.long() + 2**31).tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("num_nodes", [12, 2000])
-@given(st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=6), WORDS, st.data())
-def test_draws_of_layers(
-    num_nodes: int, sources: list[list[int]], key: int, data: st.DataObject
-) -> None:
-    """With tables of all nodes and without them."""
-    indptr = np.cumsum([0, *map(len, sources)])
-    indices = np.array([u for row in sources for u in row], np.int32)
-    rows = np.array(
-        data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=8, unique=True)), np.int64
-    )
-    nodes = np.array(data.draw(st.lists(st.integers(0, 11), max_size=6, unique=True)), np.int64)
-    left_out = np.array(
-        sorted(data.draw(st.sets(st.integers(0, max(len(indices) - 1, 0)), max_size=9))), np.int64
-    )
-    left_out = left_out[left_out < len(indices)]
-    loops = kernels.layerwise
-    ends, near, some, drawn, less = map(torch.from_numpy, (indptr, indices, rows, nodes, left_out))
-
-    indptr, indices = as_of_a_graph(indptr, indices)
-    _, positions = kernels.csr.csr_rows(indptr, rows)
-    distinct, _ = distinct_in_order(
-        indices[positions[~np.isin(positions, left_out)]].astype(np.int64)
-    )
-    assert layerwise.sources_of(ends, near, num_nodes, some, less).tolist() == distinct.tolist()
-
-    expected = loops.edges_from(indptr, indices, rows, nodes, np.zeros(0, np.float32), left_out[:0])
-    found = layerwise.edges_from(ends, near, num_nodes, some, drawn)
-    assert [values.tolist() for values in found] == [values.tolist() for values in expected[:3]]
-
-    prob = np.linspace(0, 1, num_nodes)
-    expected = loops.edges_by_chance(indptr, indices, rows, prob, np.uint64(key))
-    found = layerwise.edges_by_chance(ends, near, some, torch.from_numpy(prob), key)
-    assert [values.tolist() for values in found] == [values.tolist() for values in expected]
-
-    src, total = loops.draw_edges(indptr, indices, rows, left_out, 7, np.uint64(key))
-    ids, times, number = layerwise.draw_edges(ends, near, some, less, 7, key)
-    assert (number, ids.repeat_interleave(times).tolist()) == (total, sorted(src.tolist()))
-
-    assert (
-        layerwise.hash_order(drawn, key).tolist()
-        == kernels.pps.hash_order(nodes, np.uint64(key)).tolist()
-    )
