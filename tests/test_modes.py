@@ -58,4 +58,4 @@ def files_that_speak_of(mode: Mode) -> list[str]:
 
 def test_few_files_outside_its_rooms_speak_of_a_mode() -> None:
     counts = {name: len(files_that_speak_of(mode)) for name, mode in MODES.items()}
-    assert counts == {name: mode.most for name, mode in MODES.items()}
+    assert {name: count for name, count in counts.items() if count > MODES[name].most} == {}

@@ -13,9 +13,9 @@ Every line is a test: the call raises this error, whose message has these words,
 asks for. `graph` has 20 nodes and 40 edges, `batch` comes from `sampler` on it, and `flow` has 3 sources and 2
 destinations; `rows`, `feat` and `weight` are matrices that fit them, `frame` is a data frame. `read`, `listed`,
 `built`, `opened` and other functions that no room has write the files that they are given, and read them. `one`,
-`times_of` and `linked` call `from_tables` with tables of the columns that they are given: any column, times, and two columns of keys.
-`nested` is a batch with `reuse=True`, `pyg` is `torch_geometric.data`, and `old` and `old_flow` are a graph and a
-NodeFlow of `nodeflow.compat.dgl`, which is `dgl`.
+`times_of` and `linked` call `from_tables` with tables of the columns that they are given: any column, times, and two
+columns of keys. `nested` is a batch with `reuse=True`, `pyg` is `torch_geometric.data`, and `old` and `old_flow` are a
+graph and a NodeFlow of `nodeflow.compat.dgl`, which is `dgl`.
 """
 
 

@@ -82,7 +82,7 @@ class Sampler(BoundSampler):
     def _lacks_torch(self) -> str:
         if not vars(type(self)).get("has_torch_form", False):
             return super()._lacks_torch()
-        if self.graph.peers.size > 1:
+        if self.graph.in_parts:
             return "the graph lies on several processes; draws of one have a form in torch"
         return self._loops_only()
 

@@ -210,7 +210,8 @@ def _compared_edges(
 
 def _some(num_rows: int) -> Tensor:
     """Return the rows that are compared, spread over all."""
-    return torch.from_numpy(np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64))
+    places = np.linspace(0, num_rows - 1, min(_COMPARED, num_rows))
+    return torch.from_numpy(places.astype(np.int64))
 
 
 def _checksum(rows: Tensor) -> str:

@@ -52,7 +52,7 @@ OF_CHECKS: dict[str, _Rows] = {
         (
             "nn.GAT(4, 4, 4, num_heads=2)",
             "TypeError",
-            "GAT has no argument 'num_heads'; it is called heads= here",
+            "'num_heads'; it is called heads= here",
         ),
         ("nn.DistMult(64, num_rels=4)", "TypeError", "'num_rels'; it is called num_relations="),
         (

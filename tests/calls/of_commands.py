@@ -176,7 +176,7 @@ OF_COMMANDS: dict[str, list[tuple[str, str, str]]] = {
         (
             "training.Settings(partitions=folder)",
             "TypeError",
-            "partitions must be a string, the path of a folder, got PosixPath(",
+            "partitions must be a string, the path of a folder, got PosixPath",
         ),
     ],
     "Settings that a run does not read, and names": [

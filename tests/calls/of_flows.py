@@ -794,7 +794,7 @@ OF_FLOWS: dict[str, list[tuple[str, str, str]]] = {
             "IndexError",
             "ids[0] is 1, but b node ids go from 2 to 3",
         ),
-        ("Graph.open(folder)", "FileNotFoundError", "does not exist"),
+        ("Graph.open(folder / 'gone')", "FileNotFoundError", "does not exist"),
     ],
     "Operations on one flow": [
         (

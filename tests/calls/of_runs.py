@@ -599,7 +599,7 @@ OF_RUNS = {
         ("plot.plot_node_flow(batch, colour='w')", "TypeError", "keyword argument 'colour'"),
         ("plot.plot_parts([1, 2])", "TypeError", "report must be a PartsReport"),
         ("batch.plot(color='x')", "KeyError", "color: no column 'x'; there are feat"),
-        ("graph.plot(width='v')", "KeyError", "width: no column 'v'; there are t, w"),
+        ("graph.plot(width='v')", "KeyError", "width: no column 'v'; there are "),
         ("graph.plot(label='feat')", "ValueError", "label must have one number per row, got"),
         (
             "graph.plot(color=lambda nodes: [1, 2])",

@@ -44,7 +44,7 @@ BASE = {
     "FullSampler": "FullSampler(graph, 2)",
     "Graph": "Graph([0, 1, 2], [1, 0])",
     "Graph.edge_ids": "graph.edge_ids([0], [1])",
-    "Graph.open": "Graph.open(folder)",
+    "Graph.open": "Graph.open(folder / 'gone')",
     "Graph.save": "graph.save(folder)",
     "Graph.typed": "Graph.typed({'a': 2, 'b': 2}, {('a', 'r', 'b'): ([0], [1])})",
     "graph.Schema": "Schema({'a': 2}, {('a', 'r', 'a'): 3})",
@@ -445,7 +445,7 @@ def namespace(place: Path) -> dict[str, Any]:
             [0], [1], zero=torch.zeros(1), huge=torch.full((1,), 1e200, dtype=torch.float64)
         ),
         "happened": graph_of_edges([1] * 7, [0] * 7, time=torch.arange(7), w=torch.arange(7.0)),
-        "papers": nodeflow.NeighborSampler(typed_papers(), [3, 3]),
+        "paper_sampler": nodeflow.NeighborSampler(typed_papers(), [3, 3]),
         "several": typed_graph(0),
         "typed": graph_of_edges(range(99), range(99), type=torch.arange(99)),
         "tested": replace(

@@ -51,6 +51,7 @@ def refusal(row: Row, names: dict[str, Any]) -> tuple[str, float, int]:
     return str(caught.value), time.process_time() - start, _memory("VmHWM") - before
 
 
+@pytest.mark.cases(len(TABLE))  # all of them in a quick run too: few take a millisecond
 @pytest.mark.parametrize("row", TABLE, ids=[row.call[:80] for row in TABLE])
 def test_it_is_refused(row: Row, names: dict[str, Any]) -> None:
     message, seconds, taken = refusal(row, names)

@@ -300,7 +300,7 @@ def test_names_of_typed_features_go_through_folders() -> None:
     data.save("own")
     assert read_folder("own", labels=False).names_of_features() == data.names_of_features()
     for name, count in (("paper", 2), ("venue", 0)):
-        words = f"feature_names must be None or hold {count} names for '{name}', got 1"
+        words = f"feature_names for '{name}' must be None or hold {count} names, got 1"
         with pytest.raises(ValueError, match=words):
             replace(data, feature_names={name: ("one",)})
 
