@@ -44,7 +44,7 @@ BASE = {
     "FullSampler": "FullSampler(graph, 2)",
     "Graph": "Graph([0, 1, 2], [1, 0])",
     "Graph.edge_ids": "graph.edge_ids([0], [1])",
-    "Graph.open": "Graph.open(folder / 'gone')",
+    "Graph.open": "Graph.open(folder)",
     "Graph.save": "graph.save(folder)",
     "Graph.typed": "Graph.typed({'a': 2, 'b': 2}, {('a', 'r', 'b'): ([0], [1])})",
     "graph.Schema": "Schema({'a': 2}, {('a', 'r', 'a'): 3})",
