@@ -7,6 +7,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def refusal(row: Row, names: dict[str, Any]) -> tuple[str, float, int]:
     """Make a wrong call: its message, and the seconds of the processor and bytes that it took."""
+    # calls of other rows may have written it
+    shutil.rmtree(names["folder"], ignore_errors=True)
     kinds = eval(row.error, vars(builtins))
     _reset_peak()
     # of the processor: other programs may keep it busy

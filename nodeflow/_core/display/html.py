@@ -78,8 +78,10 @@ def page(title: str, words: str = "", *parts: str) -> str:
     """Return the HTML of an object: a bold title, words beside it, and parts that are HTML
     already.
     """
-    head = f'<div><b>{text(title)}</b> <span style="opacity:.8">{text(words, 300)}</span></div>'
-    return f'<div style="color:inherit;overflow-x:auto">{head}{"".join(parts)}</div>'
+    head = f"<b>{text(title)}</b>"
+    if words:
+        head += f' <span style="opacity:.8">{text(words, 300)}</span>'
+    return f'<div style="color:inherit;overflow-x:auto"><div>{head}</div>{"".join(parts)}</div>'
 
 
 def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
