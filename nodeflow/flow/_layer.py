@@ -152,7 +152,10 @@ class Layer(Frozen):
         """
         # many layers share one schema, which is seldom compared entry by entry
         if schema is None or (schema is not self._schema and schema != self._schema):
-            rows = Lazy(lambda: _by_type(self._schema, self._parent_nid))
+            # The function must not refer to the layer, which has it: memory of such a circle is free
+            # only when Python looks for circles, many batches later.
+            parent_nid = self._parent_nid
+            rows = Lazy(lambda: _by_type(schema, parent_nid))
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
 
     @property
