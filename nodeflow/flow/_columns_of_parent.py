@@ -250,8 +250,10 @@ def _planned_copies(
     )
     copies = []
     for argument, kind, parts, frame_of_all, types in sides:
+        if not parts:
+            continue
         # of thousands of types few have columns; no layer is asked for the nodes of the others
-        typed = [name for name, of_type in types.items() if parts and of_type.data]
+        typed = [name for name, of_type in types.items() if of_type.data]
         for key, part, names in parts:
             if from_parent:
                 owner = f"the parent graph's {argument}"

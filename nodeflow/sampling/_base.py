@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -114,7 +115,7 @@ class SamplerBase(metaclass=ExplainedABC):
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         sampler = super().__new__(cls)
-        _self, *names = inspect.signature(cls.__init__).parameters
+        names = _names_of_arguments(cls.__init__)
         passed = {**dict(zip(names, arguments, strict=False)), **options}
         # the names alone: values such as masks of all edges are kept by the attributes that need
         # them
@@ -493,3 +494,9 @@ class SamplerBase(metaclass=ExplainedABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.bind()
+
+
+@cache
+def _names_of_arguments(function: Callable[..., None]) -> list[str]:
+    """Return the names that a method takes after the object, in order."""
+    return list(inspect.signature(function).parameters)[1:]
