@@ -32,7 +32,7 @@ if dist.is_available():
     # its functions keep, as a default argument, the group that is torch's default when they are
     # imported, for ever; the group's threads would live to the end of the process, and one that
     # then drops a tensor aborts it. So: now
-    import torch.distributed.nn.functional
+    import torch.distributed.nn.functional  # noqa: F401
 
 # words of torch's errors when communication fails
 _LOST = ("gloo", "NCCL", "Connection closed", "imed out")

@@ -27,6 +27,10 @@ def checks() -> Any:
     return checks
 
 
+ALWAYS: Conditions = ({},)
+"""What reads a setting that every run reads."""
+
+
 @dataclass(frozen=True)
 class ComputedDefault:
     """A default by other settings, in ``words`` for the help; ``value`` takes the group with its
@@ -43,7 +47,7 @@ def setting(
     check: Check,
     *,
     name: str = "",
-    read: Conditions = ({},),
+    read: Conditions = ALWAYS,
     **words: Any,
 ) -> Any:
     """Return a dataclass field, from which the command, files of settings, docstrings and tables
@@ -93,7 +97,7 @@ def count(default: int | ComputedDefault, help: str, *, least: int = 0, **furthe
 
 
 def number(
-    default: float | ComputedDefault, help: str, *, read: Conditions = ({},), **bounds: float
+    default: float | ComputedDefault, help: str, *, read: Conditions = ALWAYS, **bounds: float
 ) -> Any:
     """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0
     without a lower one.

@@ -32,12 +32,7 @@ def array_of(
     """
     if hasattr(column, "columns"):
         return _of_data_frame(column, name, error)
-    if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):  # pandas keeps an Arrow array
-        column = getattr(column, "array", column).__arrow_array__()
-    if hasattr(column, "combine_chunks"):
-        column = column.combine_chunks()
-    if hasattr(column, "dictionary_decode"):  # whose dictionary may hold the missing entry
-        column = column.dictionary_decode()
+    column = _unpacked(column)
     if (at := first_missing(column)) is not None:
         raise error(
             f"{name} must have no missing entries, but row {at // max(math.prod(row), 1)} has one; "
@@ -57,19 +52,34 @@ def array_of(
         if hasattr(dtype, "shape"):
             column = column.arr.to_list()
         return _of_lists(column.list.len().to_numpy(), column.explode(), name, error, row)
-    options: dict[str, Any] = {}
-    if hasattr(column, "type"):  # Arrow, which would refuse to copy bits
-        options = {"zero_copy_only": False}
-    elif hasattr(dtype, "numpy_dtype"):  # pandas' own types, which might choose float64
-        options = {"dtype": dtype.numpy_dtype}
     try:
-        if getattr(dtype, "fields", None):  # of polars, whose fields may have missing entries
-            raise TypeError(f"{dtype} is no number")
-        return np.asarray(column.to_numpy(**options))
+        return _of_numbers(column)
     except Exception as failure:  # libraries have classes of their own
         raise TypeError(
             f"{name} cannot become an array of numbers, convert it first: {failure}"
         ) from None
+
+
+def _unpacked(column: Any) -> Any:
+    """Return a column as one piece, without the wrapper of pandas or a dictionary of Arrow."""
+    if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):  # pandas keeps an Arrow array
+        column = getattr(column, "array", column).__arrow_array__()
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    if hasattr(column, "dictionary_decode"):  # whose dictionary may hold the missing entry
+        return column.dictionary_decode()
+    return column
+
+
+def _of_numbers(column: Any) -> NDArray[Any]:
+    dtype: Any = getattr(column, "dtype", None)
+    if getattr(dtype, "fields", None):  # of polars, whose fields may have missing entries
+        raise TypeError(f"{dtype} is no number")
+    if hasattr(column, "type"):  # Arrow, which would refuse to copy bits
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if hasattr(dtype, "numpy_dtype"):  # pandas' own types, which might choose float64
+        return np.asarray(column.to_numpy(dtype=dtype.numpy_dtype))
+    return np.asarray(column.to_numpy())
 
 
 def first_missing(column: Any) -> int | None:

@@ -126,16 +126,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     array of numbers, and for sets, which have no order; the error says that they must be ``what``.
     """
     if isinstance(value, torch.Tensor):
-        if value.device.type == "meta":
-            raise TypeError(
-                f"{name} must be {what}, got a tensor on the meta device, which has no numbers"
-            )
-        # numpy knows neither
-        if value.layout != torch.strided or value.dtype == torch.bfloat16:
-            raise TypeError(
-                f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}"
-            )
-        return value.detach().cpu().numpy()
+        return _array_of_tensor(value, name, what)
     if isinstance(value, np.ndarray):
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):
@@ -161,6 +152,19 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         raise ValueError(
             f"{name} must be one-dimensional, got a list of lists of several lengths"
         ) from None
+
+
+def _array_of_tensor(value: torch.Tensor, name: str, what: str) -> NDArray[Any]:
+    if value.device.type == "meta":
+        raise TypeError(
+            f"{name} must be {what}, got a tensor on the meta device, which has no numbers"
+        )
+    # numpy knows neither
+    if value.layout != torch.strided or value.dtype == torch.bfloat16:
+        raise TypeError(
+            f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}"
+        )
+    return value.detach().cpu().numpy()
 
 
 @contextlib.contextmanager
