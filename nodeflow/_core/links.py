@@ -41,7 +41,10 @@ class Links(NamedTuple):
 
     def at(self, rows: Ints) -> Links:
         """Return some of the links."""
-        relation = None if self.relation is None else self.relation[rows]
+        if self.relation is None:
+            relation = None
+        else:
+            relation = self.relation[rows]
         return Links(self.src[rows], relation, self.dst[rows])
 
 
@@ -136,7 +139,10 @@ class Queries:
         """
         near, far = links.ends(side)
         number = self.find(near, links.relation)
-        answer = far if columns is None else columns[far]
+        if columns is None:
+            answer = far
+        else:
+            answer = columns[far]
         counted = (number >= 0) & (answer >= 0)
         # sorting one number per pair sorts by query, then by answer, and drops repeats
         pairs = np.unique(number[counted] * self._num_nodes + answer[counted])

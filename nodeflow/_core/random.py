@@ -52,7 +52,10 @@ def derive_key(*words: int | str) -> int:
     """
     key = _START
     for value in words:
-        word = int.from_bytes(value.encode(), "big") if isinstance(value, str) else value
+        if isinstance(value, str):
+            word = int.from_bytes(value.encode(), "big")
+        else:
+            word = value
         bits_left, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
         key = mix(((key + step) & _MASK) ^ mix(bits_left & _MASK))
         while bits_left := bits_left >> 64:

@@ -152,10 +152,16 @@ class Schema(Frozen):
         >>> schema.relation(("a", "knows", "b"))
         ('a', 'knows', 'b')
         """
-        relation = tuple(name) if isinstance(name, list) else name
+        if isinstance(name, list):
+            relation = tuple(name)
+        else:
+            relation = name
         if relation in self.relations:
             return relation  # type: ignore[return-value]
-        named = self._by_name.get(name, []) if isinstance(name, str) else []
+        if isinstance(name, str):
+            named = self._by_name.get(name, [])
+        else:
+            named = []
         if len(named) == 1:
             return named[0]
         if named:

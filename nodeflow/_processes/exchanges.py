@@ -44,7 +44,8 @@ _HEAD = np.dtype(
         ("goes_on", np.int64),
     ]
 )
-_LEAST = 512  # bytes of room for a parcel: a second message costs more than they do
+# bytes of room for a parcel: a second message costs more than they do
+_LEAST = 512
 # bytes of room in all lines of a process: where more are needed, empty room costs more than a
 # message
 _MOST = 2**18
@@ -223,7 +224,8 @@ class Exchanges:
             for rank in np.flatnonzero(here).tolist():
                 words = f"rank {rank} failed while this one was at {what}: {_text_of(lines[rank])}"
                 raise heard_by_all(PeerError(words))
-            return False  # in an operation before this one, where it was the last that happened
+            # in an operation before this one, where it was the last that happened
+            return False
         own_head = heads[self.transport.rank]
         strange = (heads["operation"] != own_head["operation"]) | (
             heads["exchange"] != own_head["exchange"]

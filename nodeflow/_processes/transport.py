@@ -40,7 +40,8 @@ _LOST = ("gloo", "NCCL", "Connection closed", "imed out")
 _TURN = 1.0
 # seconds for the others to say that they wait too, before this process asks who does not
 _MOMENT = 3.0
-_SILENCE = 30.0  # seconds after which a store that has not answered is out of reach
+# seconds after which a store that has not answered is out of reach
+_SILENCE = 30.0
 
 
 class PeerError(RuntimeError):
@@ -263,7 +264,9 @@ def say_end(store: Any, rank: int, process: int) -> None:
     if os.getpid() != process:
         return
     error = getattr(sys, "last_value", None)
-    end = f"has ended with {type(error).__name__}: {error}" if error else "has ended its program"
+    end = "has ended its program"
+    if error:
+        end = f"has ended with {type(error).__name__}: {error}"
 
     def tell() -> None:
         with suppress(Exception):  # the store may have ended before
@@ -271,7 +274,8 @@ def say_end(store: Any, rank: int, process: int) -> None:
 
     # by a thread, since a call that waits behind a dead network keeps others out of the store
     thread = threading.Thread(target=tell, daemon=True)
-    with suppress(RuntimeError):  # no thread begins at the end of the interpreter
+    # no thread begins at the end of the interpreter
+    with suppress(RuntimeError):
         thread.start()
         thread.join(_MOMENT)
 

@@ -165,7 +165,10 @@ def _add_batch(
         keys.append([(i, row) for row in range(layer.num_nodes)])
         _add_nodes(result, keys[i], attributes | columns)
     for ((i, j), flow), columns in zip(flows.items(), of_flows, strict=True):
-        attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
+        if flow.has_parent:
+            attributes = {"parent_eid": flow.parent_eid.tolist()}
+        else:
+            attributes = {}
         attributes["weight"] = flow.weight.tolist()
         src, dst = (end.tolist() for end in flow.edges())
         ends = [keys[i][row] for row in src], [keys[j][row] for row in dst]

@@ -129,7 +129,8 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
         order = torch.argsort(dst, stable=True)
         src = src[order]
     indptr = dst.new_zeros(num_dst + 1)
-    if len(dst):  # bincount gives none a count of another type
+    # bincount gives none a count of another type
+    if len(dst):
         indptr[1:] = torch.bincount(dst, minlength=num_dst).cumsum(0)
     return indptr, src, order
 

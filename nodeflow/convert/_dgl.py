@@ -167,7 +167,9 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
         block = create_block(flow.edges(), num_src_nodes=flow.num_src, num_dst_nodes=flow.num_dst)
         for frame, layer in ((block.srcdata, flow.src_layer), (block.dstdata, flow.dst_layer)):
             _fill(frame, layer.data, **{_ID: layer.parent_nid if layer.has_parent else None})
-        ids = flow.parent_eid if flow.has_parent else None
+        ids = None
+        if flow.has_parent:
+            ids = flow.parent_eid
         _fill(block.edata, flow.data, **{_ID: ids, _WEIGHT: flow.weight})
         blocks.append(block)
     return blocks

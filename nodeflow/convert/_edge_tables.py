@@ -175,7 +175,10 @@ class _Table:
         column = self._column(title)
         # numpy would make words of all entries where one is a word, and take zeros from their ends
         keeps_types = isinstance(column, Sequence) and {*map(type, column)} != {float}
-        values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
+        if keeps_types:
+            values = np.fromiter(column, object, len(column))
+        else:
+            values = self.array(title)
         return as_names(values, self._title(title))
 
     def numbers(self, names: Names, argument: str, left_out: set[str]) -> Columns:

@@ -240,7 +240,9 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     for _ in range(as_count(num_flows, "num_flows")):
         # without counts: the nodes that edges into the nodes so far come from
         reached = src[: int(indptr[sizes[-1]])]
-        size = int(reached.max()) + 1 if len(reached) else 0
+        size = 0
+        if len(reached):
+            size = int(reached.max()) + 1
         sizes.append(max(sizes[-1], size))
     if sizes[-1] != int(data.num_nodes):
         raise ValueError(
@@ -274,7 +276,10 @@ def _known(
         return None
     if not isinstance(value, Tensor) or _rows_of(value) != num_rows:
         raise ValueError(f"{name} must be a tensor with {num_rows} rows, got {describe(value)}")
-    value = value if value.is_floating_point() else value.to(torch.int64)
+    if value.is_floating_point():
+        value = value
+    else:
+        value = value.to(torch.int64)
     return value if order is None else take_rows(value, order)
 
 

@@ -237,7 +237,9 @@ def _check_encoded(given: Collection[str], encoded: Collection[str], what: str) 
     none.
     """
     for name in sorted({*given} ^ {*encoded}):
-        lacking = "encodings lack" if name in given else "encodings have, but the tables lack,"
+        lacking = "encodings have, but the tables lack,"
+        if name in given:
+            lacking = "encodings lack"
         raise ValueError(
             f"{lacking} the {what} {name!r}; they are of the tables from which they were made"
         )
@@ -313,8 +315,10 @@ class _Encoded:
         numbers = self._as_numbers(seen, kind)
         if not len(numbers) or (low := numbers.min()) == (high := numbers.max()):
             return way
-        with np.errstate(all="ignore"):  # infinite numbers are refused when they are encoded
-            rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
+        # infinite numbers are refused when they are encoded
+        with np.errstate(all="ignore"):
+            # whose squares are no larger than floats can be
+            rows = (numbers - low) / (high - low)
             ends = {"low": float(low), "high": float(high)}
             return {**way, **ends, "mean": float(rows.mean()), "deviation": float(rows.std())}
 
@@ -421,7 +425,10 @@ def _ends(column: Any, index: Array, where: str, other: str, dangling: str) -> t
     to = rows_of(keys, index)
     if (first := first_true(to < 0)) is not None and dangling == "error":
         example = column.iloc[rows[[first]]].tolist()[0]
-        kind = "int64" if index.dtype.kind == "i" else f"such as {index[0]}"
+        if index.dtype.kind == "i":
+            kind = "int64"
+        else:
+            kind = f"such as {index[0]}"
         raise ValueError(
             f"{where} has {(to < 0).sum()} foreign keys that no row of table {other!r} has, the "
             f"first {example!r} ({column.dtype}, keys are {kind}); dangling='drop' leaves them out "

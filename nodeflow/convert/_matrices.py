@@ -52,7 +52,10 @@ def from_scipy(
     if matrix.format == "bsr":
         coo = scipy.sparse.coo_array(coo)
         coo.eliminate_zeros()
-    edata = None if weight is None else {weight: coo.data.copy()}
+    if weight is None:
+        edata = None
+    else:
+        edata = {weight: coo.data.copy()}
     return Graph.from_edges(coo.row, coo.col, num_nodes=coo.shape[0], ndata=ndata, edata=edata)
 
 

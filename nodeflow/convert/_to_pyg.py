@@ -283,7 +283,10 @@ def _within_types(
                 f"HeteroData cannot hold edges of {relation} from end to start; draw with "
                 "direction='in'"
             )
-    eid = None if of.eid is None else of.eid - schema.relations[relation].start
+    if of.eid is None:
+        eid = None
+    else:
+        eid = of.eid - schema.relations[relation].start
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
@@ -335,12 +338,17 @@ def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
     if name is None:
         sizes = list(batch.layer_sizes)
         frames = [dict(layer.data) for layer in batch.layers]
-        ids = front.parent_nid if front.has_parent else None
+        ids = None
+        if front.has_parent:
+            ids = front.parent_nid
     else:
         parts = [layer.of(name) for layer in batch.layers]
         sizes = [*map(len, parts)]
         ids = parts[0].parent_nid
-        context = None if context is None else context[parts[0].rows]
+        if context is None:
+            context = None
+        else:
+            context = context[parts[0].rows]
         frames = []
         for layer, part in zip(batch.layers, parts, strict=True):
             cut = partial(take_rows, ids=part.rows)
@@ -390,7 +398,9 @@ def _edges(batch: NodeFlow, relation: Relation | None) -> _MergedEdges:
     if not all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
         return _union(batch, flows, frames)
     outer = flows[0]
-    ids = outer.parent_eid if outer.has_parent else None
+    ids = None
+    if outer.has_parent:
+        ids = outer.parent_eid
     sizes = [flow.num_edges for flow in flows]
     return _MergedEdges(outer.edges(), sizes, outer.weight, ids, _merged(frames, "flow"))
 

@@ -409,7 +409,8 @@ def _from_matrix(path: Path) -> TableEdges:
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
-    entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
+    # keeps entries that repeat, which are parallel edges
+    entries = matrix.tocoo()
     columns = {}
     if not (entries.data == 1).all():
         columns["weight"] = as_floats(entries.data)

@@ -39,10 +39,12 @@ and masks of parts.
 SUBSETS = ("split", "splits", "set", "subset", "fold", "folds", "partition")
 """Titles of columns of a table, perhaps with a number, that say a split by words for its parts."""
 
-_CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
+# below it a number of classes costs nothing, so classes keep their numbers
+_CODES = 100
 # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
 _GAPS = 10
-_EXACT = 2.0**53  # from here on floats have no fractions, and say nothing of classes
+# from here on floats have no fractions, and say nothing of classes
+_EXACT = 2.0**53
 
 Labels: TypeAlias = "tuple[Tensor, int, tuple[str, ...] | None]"
 """A column of labels in the types of ``Dataset``, the number of classes, and codes that became

@@ -25,7 +25,8 @@ from nodeflow.distributed._split import EDGES
 from nodeflow.graph import SPLIT, columns_of
 
 _PIECE = 2**22  # ids that are looked at together
-_BOOK = {"node": "", "edge": "edge_"}  # how names of the arrays of owners and places begin
+# how names of the arrays of owners and places begin
+_BOOK = {"node": "", "edge": "edge_"}
 
 
 class GraphParts(CutGraph):

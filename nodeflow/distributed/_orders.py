@@ -313,7 +313,8 @@ def _bucket_states(
         choices = np.zeros((count, count), np.int64)
         for both in buckets:
             choices[both] += 1
-        choices = np.maximum(choices, 1)  # a number is drawn for buckets that no state holds too
+        # a number is drawn for buckets that no state holds too
+        choices = np.maximum(choices, 1)
         numbers = random.integers(np.arange(count**2), choices.ravel())
         drawn = numbers.numpy().reshape(count, count)
     for k, both in enumerate(buckets):

@@ -129,7 +129,8 @@ class PartitionBuffer:
         self._running: BufferEpoch | None = None
         self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
         self._start = 0  # the state with which the next epoch begins
-        self.order_of(self.epoch)  # raise errors of orders now, not at the first epoch
+        # raise errors of orders now, not at the first epoch
+        self.order_of(self.epoch)
         self._held = ExitStack()
         self._close = weakref.finalize(self, self._held.close)
         if self._writable:

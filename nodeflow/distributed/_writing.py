@@ -42,7 +42,8 @@ from nodeflow.distributed._split import (
 )
 from nodeflow.graph import SPLIT, Graph, Schema, own_parts
 
-_BYTES = 2**25  # bytes of the columns of a piece of edges, about
+# bytes of the columns of a piece of edges, about
+_BYTES = 2**25
 _IDS = 2**22  # ids that are looked at together
 _Files = dict[str, ArrayFile]
 

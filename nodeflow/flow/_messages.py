@@ -75,7 +75,10 @@ def built_in(
     names = f"column {function.lhs!r} of {left.where}", f"column {function.rhs!r} of {right.where}"
     with explained(function, "message function", part):
         lhs = left[function.lhs]
-        rhs = None if function.rhs is None else right[function.rhs]
+        if function.rhs is None:
+            rhs = None
+        else:
+            rhs = right[function.rhs]
         kinds = (function.lhs_kind, lhs, function.rhs_kind, rhs)
         return compute(part.structure, function.op, *kinds, *reduce, names=names)
 

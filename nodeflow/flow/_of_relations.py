@@ -77,7 +77,10 @@ def without_unread(flow: Flow) -> tuple[Flow, Tensor]:
 
 def _rows_of(layer: Layer, rows: Tensor) -> Layer:
     columns = EdgeColumns(len(rows), layer.data, Lazy.of(rows))
-    context = None if layer.context is None else layer.context[rows]
+    if layer.context is None:
+        context = None
+    else:
+        context = layer.context[rows]
     return Layer._trusted(
         len(rows), layer.parent_nid[rows], columns, context=context, schema=layer.schema
     )

@@ -86,7 +86,10 @@ class Part:
             return self.as_asked(s.indices), self.as_asked(self.destinations.index_select(0, s.dst))
 
         def ids() -> Tensor:
-            edges = torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges
+            if self.edges is None:
+                edges = torch.arange(s.num_edges, device=s.device)
+            else:
+                edges = self.edges
             return self.as_asked(edges)
 
         data = Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name]))
@@ -152,7 +155,10 @@ def written(
                 f"column {name!r} of {where} is sparse, and only some rows are to be written: call "
                 ".to_dense() on them"
             )
-        base = frame[name] if name in frame else frame.initial(name, frame.num_rows, column)
+        if name in frame:
+            base = frame[name]
+        else:
+            base = frame.initial(name, frame.num_rows, column)
         if base.layout != torch.strided:
             raise TypeError(
                 f"column {name!r} of {where} is sparse: set the whole column, or make it dense "

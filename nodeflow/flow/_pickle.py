@@ -41,14 +41,19 @@ def pack(batch: NodeFlow) -> tuple[Any, ...]:
     layers = []
     schemas = []
     for layer in batch.layers:
-        nid = layer.parent_nid if layer.has_parent else None
+        nid = None
+        if layer.has_parent:
+            nid = layer.parent_nid
         frames = _packed(layer.typed_frames())
         layers.append((layer.num_nodes, nid, layer.context, dict(layer.data), frames))
         schemas.append(layer.schema if layer.has_schema else None)
     seeds = batch.seed_index, batch.seed_ids if batch.has_seed_ids else None, dict(batch.seed_data)
     pool = Pool()
     state = pool.add((tuple(layers), tuple(edges), tuple(flows), seeds))
-    uid = None if batch.parent is None else batch.parent.uid
+    if batch.parent is None:
+        uid = None
+    else:
+        uid = batch.parent.uid
     return state, pool.memory(), uid, batch.seed_layout, schemas
 
 

@@ -144,8 +144,12 @@ def _joins_parents(flow: Flow) -> bool:
 
 def _summary(flow: Flow) -> tuple[str, int | None]:
     degrees = flow.in_degrees
-    largest = int(degrees.max()) if len(degrees) else 0
-    shared = int((flow.dst_in_src >= 0).sum()) if _joins_parents(flow) else None
+    largest = 0
+    if len(degrees):
+        largest = int(degrees.max())
+    shared = None
+    if _joins_parents(flow):
+        shared = int((flow.dst_in_src >= 0).sum())
     mean = flow.num_edges / max(flow.num_dst, 1)
     return f"{flow.num_edges:,} edges\nin-degree {mean:.3g}\n(largest {largest:,})", shared
 

@@ -39,7 +39,10 @@ def _check(batch: NodeFlow) -> None:
     for i, layer in enumerate(batch.layers):
         check_layer(f"layer {i}", layer, batch.parent)
     # edges of the whole graph, so made once
-    ends = None if batch.parent is None else Lazy(batch.parent.edges)
+    if batch.parent is None:
+        ends = None
+    else:
+        ends = Lazy(batch.parent.edges)
     for (i, j), flow in batch.flows.items():
         name = f"flow {i}->{j}"
         _require(i < j, f"{name} must go to a later layer")
@@ -50,7 +53,10 @@ def _check(batch: NodeFlow) -> None:
         check_flow(name, flow, batch.parent, ends)
     index = batch.seed_index
     seeds = batch.back.num_nodes
-    num_seeds = len(batch.seed_ids) if batch.has_seed_ids else len(index)
+    if batch.has_seed_ids:
+        num_seeds = len(batch.seed_ids)
+    else:
+        num_seeds = len(index)
     _require(batch.seed_data.num_rows == num_seeds, "seed_data must have a row per seed")
     _require(
         index.dtype == torch.int64 and _within(index, 0, seeds),
@@ -66,7 +72,10 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
     if not layer.has_parent:
         return
     ids = layer.parent_nid
-    upper = LARGEST if graph is None else graph.num_nodes
+    if graph is None:
+        upper = LARGEST
+    else:
+        upper = graph.num_nodes
     _require(ids.dtype == torch.int64, f"{name}: parent ids must be int64")
     _require(
         len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids"
@@ -82,7 +91,9 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
         keys = torch.stack([ids, layer.context], dim=1)
     distinct, counts = torch.unique(keys, dim=0, return_counts=True)
     if len(distinct) < len(ids):
-        where = ", without contexts" if layer.context is None else " in one context"
+        where = " in one context"
+        if layer.context is None:
+            where = ", without contexts"
         raise ValueError(f"{name} holds parent node {int(distinct[counts > 1][0, 0])} twice{where}")
 
 
@@ -115,7 +126,10 @@ def check_flow(
     if not flow.has_parent:
         return
     edges = flow.parent_eid
-    upper = LARGEST if graph is None else graph.num_edges
+    if graph is None:
+        upper = LARGEST
+    else:
+        upper = graph.num_edges
     _require(edges.dtype == torch.int64, f"{name}: parent edge ids must be int64")
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")

@@ -80,7 +80,10 @@ class FlowView(Sequence[Flow]):
         """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless
         given), int64.
         """
-        flow = self[i] if j is None else self[i, j]
+        if j is None:
+            flow = self[i]
+        else:
+            flow = self[i, j]
         before = takewhile(lambda other: other is not flow, self._by_pair.values())
         start = sum(other.num_edges for other in before)
         return torch.arange(start, start + flow.num_edges, device="cpu")

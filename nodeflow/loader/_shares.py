@@ -68,7 +68,8 @@ class Shares(NamedTuple):
             return Share(step, None)
         size = len(step)
         unit = self.together
-        if self.owner is not None:  # a unit belongs to the owner of its first seed
+        # a unit belongs to the owner of its first seed
+        if self.owner is not None:
             owner = np.repeat(self.owner[step[::unit].numpy()], unit)[:size]
             return Share(step, np.flatnonzero(owner == self.rank))
         # consecutive shares of the step, so that they are those of one process with a larger batch;

@@ -144,7 +144,8 @@ def _without(scores: Tensor, indptr: Ints, known: Ints) -> Tensor:
     """Return scores with -inf for known positives."""
     if not len(known):
         return scores
-    scores = scores.clone()  # the scorer may keep the one that it returned
+    # the scorer may keep the one that it returned
+    scores = scores.clone()
     rows = entry_rows(indptr).to(scores.device)
     scores[rows, torch.from_numpy(known).to(scores.device)] = -torch.inf
     return scores

@@ -70,7 +70,8 @@ def plot_samplers(
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
     width = 0.8 / max(len(sizes), 1)
-    left = -(len(sizes) - 1) / 2 * width  # of the bars of the first sampler, from their tick
+    # of the bars of the first sampler, from their tick
+    left = -(len(sizes) - 1) / 2 * width
     for name, counts in sizes.items():
         # aligned at the seeds: samplers may have other numbers of flows
         places = np.arange(most - counts.shape[1], most) + left

@@ -203,7 +203,8 @@ class SamplerBase(metaclass=ExplainedABC):
             name: self.__dict__[name] for name in arguments(type(self)) if name in self.__dict__
         }
         for name, value in values.items():
-            if callable(value):  # its text has an address, which differs between processes
+            # its text has an address, which differs between processes
+            if callable(value):
                 values[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
         elsewhere = (
@@ -226,7 +227,10 @@ class SamplerBase(metaclass=ExplainedABC):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        backend = "" if self.form is COMPILED else f"draws in {self.backend}"
+        if self.form is COMPILED:
+            backend = ""
+        else:
+            backend = f"draws in {self.backend}"
         note = "; ".join(filter(None, (self.note(), backend)))
         return "  # ".join(filter(None, (self.text(), note)))
 
@@ -453,7 +457,10 @@ class SamplerBase(metaclass=ExplainedABC):
     def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
         """The keys of a call with checked seeds, or of its step, see ``keys_of``."""
         # all shares of a step draw with one key, whichever process draws which
-        of_step = ids if call.step is None else self._seeds(call.step.ids)[0]
+        if call.step is None:
+            of_step = ids
+        else:
+            of_step = self._seeds(call.step.ids)[0]
         return keys_of(self, call, (*self._identity(of_step), *identity))
 
     def _identity(self, ids: Ints) -> tuple[int, ...]:

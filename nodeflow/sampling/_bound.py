@@ -148,7 +148,10 @@ class Candidates(Frozen):
                     f"{chance.max():g}"
                 )
             precise = self.edge_weight[torch.from_numpy(rows)] / chance
-            cell = Lazy.of(precise) if self._reader.weight_type is np.float64 else precise.float()
+            if self._reader.weight_type is np.float64:
+                cell = Lazy.of(precise)
+            else:
+                cell = precise.float()
         # rows ascend, so those of a destination are found by the ends of its candidates
         return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
 
@@ -217,7 +220,10 @@ class BoundSampler(SamplerBase):
         return settings
 
     def _made_of(self) -> tuple[str, Container[str]]:
-        subject = repr(self.graph) if self.view.is_plain else repr(self.view)
+        if self.view.is_plain:
+            subject = repr(self.graph)
+        else:
+            subject = repr(self.view)
         return subject, self.view.settings
 
     def without_edges(self, eid: IdsLike) -> Self:

@@ -212,7 +212,8 @@ def _int64(value: IdsLike, name: str) -> Ints:
     array = as_array(value, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")
-    return np.array(array, np.int64)  # a copy: whoever made the array may write to it later
+    # a copy: whoever made the array may write to it later
+    return np.array(array, np.int64)
 
 
 def _weight(value: Any, size: int) -> Tensor:
@@ -300,7 +301,10 @@ def prefixes(
     last_nodes, contexts = nodes[-1]
     layers = []
     for size in (len(ids) for ids, _ in nodes):
-        context = None if contexts is None else contexts[:size]
+        if contexts is None:
+            context = None
+        else:
+            context = contexts[:size]
         layers.append(Layer._trusted(size, last_nodes[:size], context=context))
     flows = []
     for k, size in enumerate(num_edges):

@@ -65,7 +65,8 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     pairs = undirected_pairs(graph)
     adjacency = pymetis.CSRAdjacency(pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_key(number) >> 33)
-    with process.metis_lock:  # METIS draws from a generator of the whole process
+    # METIS draws from a generator of the whole process
+    with process.metis_lock:
         result = pymetis.part_graph(count, adjacency, options=options)
     return torch.from_numpy(np.array(result.vertex_part, np.int64))
 

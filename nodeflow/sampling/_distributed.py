@@ -100,10 +100,15 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     rows = np.unique(nodes)
     indptr, indices, ids, *column = edges_of(graph, reader, rows)
     whole = _BroughtIds(graph.num_nodes, rows, ids)
-    kinds = NOTHING if layout.is_plain else column.pop(0)
+    if layout.is_plain:
+        kinds = NOTHING
+    else:
+        kinds = column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, node_rows=layout.restricted(rows), whole_rows=layout)
-    weights = Placed(column[0]) if column else None
+    weights = None
+    if column:
+        weights = Placed(column[0])
     return sampler.with_reader(Reader(edges, weights, reader.weight_type, None))
 
 
@@ -118,7 +123,10 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
         candidates = Candidates(there, torch.from_numpy(nodes))
         indices = there.edges.indices[candidates.positions]
         ids = there.edges.ids(candidates.positions)
-        weights = [] if there.weights is None else [there.weights[ids]]
+        if there.weights is None:
+            weights = []
+        else:
+            weights = [there.weights[ids]]
         kinds = []
         if not there.edges.whole_rows.is_plain:
             kinds.append(there.edges.kinds_at(candidates.positions))
@@ -138,7 +146,10 @@ def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
     """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its
     edges, float64.
     """
-    squares = None if weights is None else np.square(weights, dtype=np.float64)
+    if weights is None:
+        squares = None
+    else:
+        squares = np.square(weights, dtype=np.float64)
     return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
@@ -176,7 +187,9 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     src, dst, *squared = map(np.concatenate, zip(*answers, strict=True))
     # sums of floats depend on their order: that of the whole graph is by destination
     order = np.argsort(dst, kind="stable")
-    given = squared[0][order] if squared else None
+    given = None
+    if squared:
+        given = squared[0][order]
     of_masters = squared_norms(src[order], given, size)[masters]
     norms = np.zeros(size)
     for nodes, some in peers.gather("squared norms", [masters, of_masters]):
@@ -198,11 +211,17 @@ def to_owners(
     held = graph.for_sampling.held_part
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = reader.left_out
-    lies = peers.owners(left_out, "edge") if len(left_out) else left_out
+    if len(left_out):
+        lies = peers.owners(left_out, "edge")
+    else:
+        lies = left_out
     parcels: list[Arrays] = []
     for rank in range(peers.size):
         entries = routes.to(rank)
-        absent = left_out if rank == peers.rank else left_out[lies == rank]
+        if rank == peers.rank:
+            absent = left_out
+        else:
+            absent = left_out[lies == rank]
         parcel = [
             absent,
             *(column[entries] if len(column) else column for column in columns),
@@ -263,7 +282,10 @@ def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Ch
         _check_travels(choice)
         return choice
     keys = np.array([step.random.key, step.batch_random.key, step.epoch_random.key], np.uint64)
-    number = [] if step.batch_number is None else [step.batch_number]
+    if step.batch_number is None:
+        number = []
+    else:
+        number = [step.batch_number]
     columns = (step.contexts, step.roots, times)
     has = [column is not None for column in columns]
     contexts, roots, stamps = (
@@ -281,7 +303,10 @@ def _times_of(inputs: Any) -> Array | None:
     """The times of a call, of a sampler that takes times; raises TypeError where the call has other
     inputs.
     """
-    call = inputs if isinstance(inputs, Call) else Call(inputs=inputs)
+    if isinstance(inputs, Call):
+        call = inputs
+    else:
+        call = Call(inputs=inputs)
     if call.inputs is not None:
         raise TypeError(
             "inputs cannot be given to a sampler of a graph that lies on several processes, got "
@@ -315,7 +340,10 @@ def _drawn_for_another(
         step = step._replace(inputs=Call(times=times))
     if has_roots:
         step = step._replace(roots=torch.from_numpy(roots))
-    local = sampler if reader is sampler.reader else sampler.with_reader(reader)
+    if reader is sampler.reader:
+        local = sampler
+    else:
+        local = sampler.with_reader(reader)
     choice = local.choose(torch.from_numpy(nodes), step)
     check_choice(sampler.graph, reader.edges, choice, nodes, flow)
     return _packed(local, choice)
@@ -355,7 +383,10 @@ def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     # ids travel in the narrowest type: they are most of what is sent
     counts = narrowed(np.diff(choice.indptr), len(src))
     src = narrowed(src, graph.num_nodes)
-    weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
+    if choice.weight is None:
+        weight = np.zeros(())
+    else:
+        weight = choice.weight.get().numpy()
     columns = [as_array(column.cpu().contiguous()) for _, column in sent]
     return [text, counts, src, narrowed(eid, graph.num_edges), weight, *columns]
 

@@ -66,7 +66,8 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
     with choosing(sampler) as choose, form.numbering(ids.bound(contexts)) as numbers:
         seed_index = form.tensor(numbers.extend(ids.joined(seeds, contexts)))
         nodes = [ids.split(numbers.nodes)]  # of each layer, with their contexts
-        num_drawn = 0  # nodes that drew in a flow nearer to the seeds
+        # nodes that drew in a flow nearer to the seeds
+        num_drawn = 0
         for i in reversed(range(sampler.num_flows)):
             dst, context = nodes[-1]
             # with reuse only nodes that were reached in the flow before draw: the others have drawn

@@ -13,7 +13,8 @@ from nodeflow._core.display.html import page, table
 from nodeflow._core.rows.rows import column_bytes
 from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
-_ID = 8  # bytes of an id, and of a position in indptr
+# bytes of an id, and of a position in indptr
+_ID = 8
 _HEAD = ("layer", "nodes", "bytes", "flow", "edges", "bytes")
 _GAPS = (0, 3, 3, 6, 3, 3)  # blanks before each column
 

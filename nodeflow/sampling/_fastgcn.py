@@ -58,11 +58,15 @@ class FastGCNSampler(LayerSampler):
         super().__init__(graph, layer_sizes, draw=draw, include_dst=include_dst, seed=seed)
 
     _needs_weight = True
-    draws_together = False  # a set is drawn from all nodes, whatever the destinations
+    # a set is drawn from all nodes, whatever the destinations
+    draws_together = False
 
     def read_graph(self) -> None:
         super().read_graph()
-        weights = None if self.reader.weights is None else self._column
+        if self.reader.weights is None:
+            weights = None
+        else:
+            weights = self._column
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
         order = key_of(self, 0)
         # by the number of the type, and of its draws: what the draws need

@@ -27,7 +27,10 @@ _WORDS = 2**32
 
 def fanouts_of(counts: Array, rows: DrawingRows, degree: Ints) -> tuple[Ints, Ints]:
     """Return the fanout of every row, and its degree, which counts as 0 where the fanout is 0."""
-    fanout = counts[rows.kinds] if len(counts) > 1 else np.full(len(degree), counts[0])
+    if len(counts) > 1:
+        fanout = counts[rows.kinds]
+    else:
+        fanout = np.full(len(degree), counts[0])
     return fanout, np.where(fanout == 0, 0, degree)
 
 

@@ -146,7 +146,8 @@ class LayerSampler(Sampler):
         edges = self.reader.edges
         rows = edges.rows_of(self._nodes_of(dst))
         ids, picked, columns = self._drawn(dst, rows, step)
-        unweighted = self._column[:0]  # the means are known, so no squared weights are added up
+        # the means are known, so no squared weights are added up
+        unweighted = self._column[:0]
         indptr, positions, source, _ = edges.form.of(EDGES_FROM)(
             edges, rows, self.graph.num_nodes, ids, unweighted
         )
@@ -267,7 +268,10 @@ class LayerSampler(Sampler):
         factor = form.array(picked.times / picked.mean)
         # one factor per drawn node; edges take theirs when weights are asked for
         weight = self._weight(rows, indptr, positions, lambda: form.take(factor, source))
-        nodes = None if columns is None else form.tensor(ids)
+        if columns is None:
+            nodes = None
+        else:
+            nodes = form.tensor(ids)
         src = form.take(ids, source)
         return Choice.of_kernel(
             indptr, positions, src, weight, needs_weight=needed, nodes=nodes, ndata=columns
@@ -372,12 +376,18 @@ class LadiesSampler(LayerSampler):
         edges = self.reader.edges
         form = edges.form
         rows = edges.rows_of(self._nodes_of(dst))
-        drawn = self._drawn_by_weight if len(self._column) else form.of(DRAWN)
+        if len(self._column):
+            drawn = self._drawn_by_weight
+        else:
+            drawn = form.of(DRAWN)
         ids, times, total = drawn(edges, rows, int(sizes[0]), step.random.key)
         indptr, positions, source, norm = form.of(EDGES_FROM)(
             edges, rows, self.graph.num_nodes, ids, self._column
         )
-        mean = norm * (int(sizes[0]) / total) if total else norm
+        if total:
+            mean = norm * (int(sizes[0]) / total)
+        else:
+            mean = norm
         return self._chosen(rows, indptr, positions, source, ids, Picked(ids, times, mean))
 
     def _drawn_by_weight(
@@ -413,7 +423,9 @@ class LadiesSampler(LayerSampler):
     _has_scores = True
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
-        weights = self._column[candidates.positions] if len(self._column) else None
+        weights = None
+        if len(self._column):
+            weights = self._column[candidates.positions]
         return Scores(
             squared_norms(candidates.structure.indices.numpy(), weights, len(candidates)), None
         )

@@ -141,8 +141,14 @@ class Negatives:
             self._order = np.lexsort((birth, types))
             self._rank = np.argsort(self._order)
             self._birth = birth[self._order]
-            weights = None if weights is None else weights[self._order]
-            known = None if known is None else known.renumbered(self._rank)
+            if weights is None:
+                weights = None
+            else:
+                weights = weights[self._order]
+            if known is None:
+                known = None
+            else:
+                known = known.renumbered(self._rank)
         self._upto = NOTHING
         if weights is not None:
             self._upto = np.append(0, np.cumsum(weights))
@@ -241,7 +247,10 @@ class Negatives:
         ``[n, count]``.
         """
         indptr, answers, _ = self._known
-        nodes = nodes if self._rank is None else self._rank[nodes]
+        if self._rank is None:
+            nodes = nodes
+        else:
+            nodes = self._rank[nodes]
         return cast(
             "NDArray[np.bool_]",
             kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes),
@@ -271,7 +280,8 @@ def whole_weights(weights: Floats) -> Ints:
     A weight of 0 gives 0, any other at least 1. Relative rounding is at most 2^-51, or 2^-61 of the
     sum.
     """
-    total = math.fsum(weights)  # exact, so that it is the same on every processor
+    # exact, so that it is the same on every processor
+    total = math.fsum(weights)
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
     return np.maximum(shares, weights > 0)
 
@@ -304,7 +314,10 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
 
 
 def _by_degree(graph: Graph, side: str, power: float) -> Ints:
-    degrees = graph.in_degrees() if side == "destination" else graph.out_degrees()
+    if side == "destination":
+        degrees = graph.in_degrees()
+    else:
+        degrees = graph.out_degrees()
     return degree_weights(degrees.numpy(), power)
 
 

@@ -91,7 +91,10 @@ def list_probabilities(scores: Floats, size: int) -> Floats:
     remainder, below = kernels.pps.sum_below(scores, top[-1])
     certain = kernels.pps.count_certain(top, remainder + (start - below) * top[-1])
     # ties with the last certain score are certain too, so the sum is made again below it
-    cut = top[certain - 1] if certain else np.inf
+    if certain:
+        cut = top[certain - 1]
+    else:
+        cut = np.inf
     left, number = kernels.pps.sum_below(scores, cut)
     others = scores < cut
     prob[others] = np.minimum(scores[others] / left * (size - (len(scores) - number)), 1.0)
@@ -115,9 +118,14 @@ def laid_out(prob: Floats, ids: Ints, key: int | None) -> Line:
     """
     certain = np.flatnonzero(prob >= 1)
     others = np.flatnonzero((prob > 0) & (prob < 1))
-    order = others if key is None else others[kernels.pps.hash_order(ids[others], np.uint64(key))]
+    if key is None:
+        order = others
+    else:
+        order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
-    size = round(float(ends[-1])) if len(ends) else 0
+    size = 0
+    if len(ends):
+        size = round(float(ends[-1]))
     ends = np.minimum(ends, size)  # rounding may have gone slightly above
     ends[-1:] = size
     return Line(certain, order, ends, size)
@@ -431,7 +439,10 @@ def draw_columns(
     draws = torch.from_numpy(picked.times.astype(np.float32))
     if scores is None:
         return {"log_prob": torch.zeros_like(draws), "draws": draws}
-    kind = scores.dtype if scores.is_floating_point() else torch.float32
+    if scores.is_floating_point():
+        kind = scores.dtype
+    else:
+        kind = torch.float32
     # by the scaled scores, of which the sampler drew, so that sums neither overflow nor vanish
     exact = scores.to("cpu", torch.float64) * scale_of(values)
     places = torch.from_numpy(picked.places)
@@ -439,7 +450,8 @@ def draw_columns(
         log_prob = exact[places].log() - exact.sum().log()
     else:
         prob = torch.from_numpy(list_probabilities(values, size))
-        log_prob = exact[places] * 0  # has a gradient, 0, where all are certain too
+        # has a gradient, 0, where all are certain too
+        log_prob = exact[places] * 0
         chance = (prob[places] < 1).nonzero().squeeze(1)
         # pi = number of draws that are not certain * score / sum of the scores that are not certain
         if len(chance):

@@ -185,7 +185,10 @@ class RandomWalkSampler(Sampler):
             visited, starts, self.num_neighbors[step.flow]
         )
         # with reuse the flows are prefixes of one structure, which has no columns
-        columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
+        if self.reuse:
+            columns = {}
+        else:
+            columns = {"visits": torch.from_numpy(visits)}
         weight = partial(self._importance, indptr, visits)
         return Choice.of_kernel(indptr, None, src, weight, needs_weight=True, edata=columns)
 

@@ -151,7 +151,9 @@ def check_fanouts(
             "in the order of PyTorch Geometric, the first for the seeds; got "
             f"fanouts={fanouts} and num_neighbors={num_neighbors}"
         )
-    kind = "relation" if edge_type is None else "edge type"
+    kind = "edge type"
+    if edge_type is None:
+        kind = "relation"
     if num_neighbors is None:
         return by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", kind)
     seeds_first = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)

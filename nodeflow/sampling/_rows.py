@@ -48,8 +48,14 @@ class DrawingRows(NamedTuple):
     def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
         contexts = self.contexts
-        contexts = None if contexts is None else contexts[mask]
-        kinds = self.kinds[mask] if len(self.kinds) else self.kinds
+        if contexts is None:
+            contexts = None
+        else:
+            contexts = contexts[mask]
+        if len(self.kinds):
+            kinds = self.kinds[mask]
+        else:
+            kinds = self.kinds
         return DrawingRows(self.numbers[mask], self.ident[mask], contexts, kinds)
 
 
@@ -165,7 +171,9 @@ class RowSampler(Sampler):
     def _drawn_by_kind(self) -> DrawnByKind | None:
         if self.edge_type is not None:
             return None
-        of = "rates" if getattr(self, "rates", None) else "fanouts"
+        of = "fanouts"
+        if getattr(self, "rates", None):
+            of = "rates"
         return DrawnByKind(of, self.graph.schema.relations, self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
@@ -218,7 +226,10 @@ class RowSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
         rows, begins = self._rows_of(dst, step)
-        draw = self.draw_rows if edges.patch is None else self._draw_patched
+        if edges.patch is None:
+            draw = self.draw_rows
+        else:
+            draw = self._draw_patched
         drawn = draw(edges, rows, step)
         if not self._is_ours:
             _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
@@ -236,7 +247,10 @@ class RowSampler(Sampler):
         # keys are by the row in the whole graph, so that any process draws the same; draws read the
         # rows here
         places = edges.whole.rows_of(nodes)
-        index = ident if places is nodes else edges.node_rows.of(places)[0]
+        if places is nodes:
+            index = ident
+        else:
+            index = edges.node_rows.of(places)[0]
         if step.contexts is None:
             return DrawingRows(index, ident, None, kinds), begins
 
@@ -245,7 +259,10 @@ class RowSampler(Sampler):
             return values if layout.is_plain else form.spread(values, begins, len(ident))
 
         contexts = per_row(step.contexts)
-        roots = contexts if step.roots is None else per_row(step.roots)
+        if step.roots is None:
+            roots = contexts
+        else:
+            roots = per_row(step.roots)
         return DrawingRows(index, ident + layout.num_rows * roots, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
@@ -270,7 +287,10 @@ class RowSampler(Sampler):
                     varies = bool(np.count_nonzero(self._counts[step.flow]) > 1)
 
         weight = reader.weight_of(positions, inverse)
-        varies = varies if reader.column is None else True
+        if reader.column is None:
+            varies = varies
+        else:
+            varies = True
         return Choice.of_kernel(
             indptr, positions, src, weight, needs_weight=varies, relations=relations
         )
@@ -329,5 +349,8 @@ def _interleaved(intact: Drawn, part: Drawn, from_part: Any, form: Form) -> Draw
     def inverse() -> Any:
         return form.take(form.joined([factor(intact), factor(part)]), index)
 
-    varies = None if intact.varies is None else intact.varies or part.varies
+    if intact.varies is None:
+        varies = None
+    else:
+        varies = intact.varies or part.varies
     return Drawn(indptr, positions, src, inverse, varies)

@@ -143,7 +143,8 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
     return np.where(is_simple, _at_least_once(rarer, draws), both)
 
 
-_COVERAGE = 50  # average number of counted subgraphs per node, at which counting stops
+# average number of counted subgraphs per node, at which counting stops
+_COVERAGE = 50
 
 
 class SaintSampler(SubgraphSampler):
@@ -197,7 +198,8 @@ class SaintSampler(SubgraphSampler):
     """
 
     draws_as = "saint"
-    num_seeds = 2**62  # any number below it is the number of a subgraph
+    # any number below it is the number of a subgraph
+    num_seeds = 2**62
     seed_kind = "subgraph"
     most_seeds = 1
 
@@ -284,7 +286,10 @@ class SaintSampler(SubgraphSampler):
         """
         counts = self._counts
         every = np.arange(self.graph.num_nodes)
-        chance = self._exact_of_nodes(every) if counts is None else counts.nodes / counts.total
+        if counts is None:
+            chance = self._exact_of_nodes(every)
+        else:
+            chance = counts.nodes / counts.total
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
@@ -297,7 +302,10 @@ class SaintSampler(SubgraphSampler):
         every_edge = self._whole()
         counts = self._counts
         probability = np.zeros(self.graph.num_edges)
-        chance = self._exact_of_edges(every_edge) if counts is None else counts.edges / counts.total
+        if counts is None:
+            chance = self._exact_of_edges(every_edge)
+        else:
+            chance = counts.edges / counts.total
         probability[self.reader.edges.ids(every_edge.positions)] = chance
         return torch.from_numpy(probability)
 

@@ -128,7 +128,8 @@ class Sampler(BoundSampler):
         that are no nodes.
         """
         nodes: Ints = self.reader.edges.form.array(dst)
-        if self.form is COMPILED:  # compiled loops trust them; operations of torch check
+        # compiled loops trust them; operations of torch check
+        if self.form is COMPILED:
             check_range(nodes, "dst", self.graph.num_nodes, "node")
         return nodes
 
@@ -184,6 +185,8 @@ def check_size(value: object, name: str, *, every: bool = True) -> int:
     """Return one number of ``check_sizes`` as an int."""
     size = as_int(value, name)
     if not 1 <= size <= LARGEST and not (every and size == -1):
-        rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
+        rule = "at least 1"
+        if every:
+            rule = "-1 (all neighbours) or at least 1"
         raise ValueError(f"{name} must be {rule}, got {size}; the most is 2**63 - 1")
     return size

@@ -103,7 +103,10 @@ class ShadowSampler(BoundSampler):
         hops = self._hops.without_edges(self.reader.left_out)
         reached = draw_node_flow(hops, seeds, keys, distinct_in_order(seeds)[1])
         back = reached.back
-        rows = reached.front if self.depth > 0 else back.with_frame()
+        if self.depth > 0:
+            rows = reached.front
+        else:
+            rows = back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
         # where several processes hold the graph, all edges of the scopes travel here once
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader

@@ -250,7 +250,9 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     reader = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader
     size = sampler.graph.num_nodes
     flows = [_flow(reader, layers[i], layers[i + 1], i, size) for i in range(batch.num_flows)]
-    ids = batch.seed_ids if batch.has_seed_ids else None
+    ids = None
+    if batch.has_seed_ids:
+        ids = batch.seed_ids
     result = NodeFlow._trusted(
         layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids
     )

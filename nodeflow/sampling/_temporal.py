@@ -126,7 +126,9 @@ class TemporalNeighborSampler(RowSampler):
         self.strict = as_flag(strict, "strict")
         self.prob = prob
         if strategy == "recent" and (self.replace or prob is not None):
-            option = "replace=True" if self.replace else "prob="
+            option = "prob="
+            if self.replace:
+                option = "replace=True"
             raise ValueError(
                 f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'"
             )
@@ -163,7 +165,8 @@ class TemporalNeighborSampler(RowSampler):
         if falls.any():
             self.reader = self.reader._replace(edges=edges.sorted_by(stamps))
             stamps = stamps_of(self.reader.edges)
-        self._stamps = Placed(np.array(stamps))  # whoever made the column may write to it later
+        # whoever made the column may write to it later
+        self._stamps = Placed(np.array(stamps))
         self._span = Span.of(stamps)
         self._lowest = stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
@@ -207,7 +210,10 @@ class TemporalNeighborSampler(RowSampler):
         # copies of rows have positions of their own, by which stamps must be looked up
         if edges is not self.reader.edges and self.reader.edges.patch is not None:
             stamps = form.take(stamps, form.array(self.reader.edges.patch.positions))
-        starts = limits[:0] if self.since is None else starts_of(limits, self.since)
+        if self.since is None:
+            starts = limits[:0]
+        else:
+            starts = starts_of(limits, self.since)
         limits = form.array(limits)
         starts = form.array(starts)
         window = Window(stamps, limits, starts, self._lowest, self._longest, self.strict)
@@ -266,7 +272,10 @@ class TemporalNeighborSampler(RowSampler):
         if time is not None:
             (stamps,) = self._stamps.at(COMPILED)
             limit = as_times([time], (1,), self._span)[0]
-            late = stamps >= limit if self.strict else stamps > limit
+            if self.strict:
+                late = stamps >= limit
+            else:
+                late = stamps > limit
             edges = self.reader.edges.in_form(COMPILED)
             early = np.zeros(len(late), np.bool_)
             if self.since is not None:

@@ -209,7 +209,10 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
             "them down first, dates with .floor('s')"
         )
     # a row of seeds has one time: every seed of it gets it
-    array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
+    if array.shape == shape:
+        array = array.reshape(-1)
+    else:
+        array = np.repeat(array, shape[1])
     wrong, rule = no_times(array, array.dtype, integers=span.integers)
     if span.integers and not wrong.any():
         wrong = array == NO_TIME["i"]
@@ -236,7 +239,10 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
     late = (times >= _STAMP) & (times < _END) & (is_other_unit | (dated and no_dates))
     early = (times > 0) & (times < first / _OTHER_UNIT) & (first >= _STAMP)
     if (i := first_true(late | early)) is not None:
-        got = f"{times[i]}, the seconds of a date since 1970" if dated else f"{times[i]}"
+        if dated:
+            got = f"{times[i]}, the seconds of a date since 1970"
+        else:
+            got = f"{times[i]}"
         raise ValueError(
             f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is "
             f"{got}; convert them, and for a time after all others pass "

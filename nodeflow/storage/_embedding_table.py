@@ -344,7 +344,8 @@ class EmbeddingTable(RowsBase):
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
-        if not self.collective:  # the general path would make a small step a tenth slower
+        # the general path would make a small step a tenth slower
+        if not self.collective:
             return [(ids, rows)], active
         stated = np.array([self.version, self.lr, active], np.float64)
         facts, (parts,) = self.peers.send(title, stated, [(ids, rows)])

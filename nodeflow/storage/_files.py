@@ -26,7 +26,8 @@ from nodeflow._core.rows.csr import csr_tensor
 from nodeflow._core.rows.rows import row_bytes
 from nodeflow._core.runtime.workers import Workers
 
-_BLOCKS = 512, 4096  # alignment in bytes of reads past the page cache, by device
+# alignment in bytes of reads past the page cache, by device
+_BLOCKS = 512, 4096
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
 

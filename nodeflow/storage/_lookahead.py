@@ -229,7 +229,8 @@ class Lookahead:
             for part in self._parts:
                 part.forget()
             self._coming = self._ids(epoch, start)
-        self._foreseen = None  # an iteration that is left early has planned more than it gave
+        # an iteration that is left early has planned more than it gave
+        self._foreseen = None
         # One thread: a plan serves batches in their order, and each copies rows that the one
         # before kept.
         workers = Workers(1, "nodeflow-lookahead")

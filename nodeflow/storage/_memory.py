@@ -15,7 +15,8 @@ from nodeflow._core.rows.narrow import NarrowRows
 from nodeflow._core.rows.narrowing import narrowed
 from nodeflow._core.rows.rows import Rows, concat_rows, fetch_rows, is_sparse, row_bytes
 
-_PIECE = 2**24  # bytes of dense rows that are read at a time
+# bytes of dense rows that are read at a time
+_PIECE = 2**24
 _SPARSE_PIECE = 2**14  # sparse rows that are read at a time
 _SAMPLE = 2**12
 

@@ -30,7 +30,8 @@ Served = tuple[ReadStep, dict[str, Tensor], int]
 class OnDemand:
     """Reads the rows of every step when it comes."""
 
-    runs_ahead = False  # whether steps are taken from a plan before their rows are served
+    # whether steps are taken from a plan before their rows are served
+    runs_ahead = False
 
     def __init__(self, columns: Mapping[str, Tensor | Rows]) -> None:
         self.columns = columns
@@ -104,7 +105,8 @@ class Packed(OnDemand):
         each step on demand.
         """
         blocks: Callable[[Ints], int] | None = getattr(rows, "blocks", None)
-        if blocks is None:  # how these are read is not known, and packing fetches no row twice
+        # how these are read is not known, and packing fetches no row twice
+        if blocks is None:
             return True
         copied = 2 * sum(map(len, new)) * row_bytes(rows)
         return blocks(np.unique(np.concatenate(new))) + copied < sum(map(blocks, new))

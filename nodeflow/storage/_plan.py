@@ -19,7 +19,8 @@ from nodeflow._core.rows.csr import csr_tensor
 from nodeflow._core.rows.rows import Rows, move_rows, new_rows, put_rows, take_rows
 from nodeflow.storage._memory import mean_bytes
 
-_UNKNOWN = 256  # classes of heat for rows whose next use is not known
+# classes of heat for rows whose next use is not known
+_UNKNOWN = 256
 
 
 class ReadStep(NamedTuple):
@@ -81,7 +82,8 @@ class ReadPlan:
         self._latest = np.full(len(self._place), -1)
         self._next[:] = -1
         self._known: deque[Array] = deque()
-        self._uses = np.empty(0, np.int32)  # the next use of every use from ``_base`` on
+        # the next use of every use from ``_base`` on
+        self._uses = np.empty(0, np.int32)
         self._base = self._served = self._end = 0
         # numbers of the next batch to serve, and of the next to become known
         self._now = self._last = 0

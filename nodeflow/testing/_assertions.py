@@ -27,7 +27,8 @@ from nodeflow.sampling.base import SamplerBase, SubgraphSampler
 
 # the choice of seeds is independent of the numbers of the nodes
 _ORDER = int.from_bytes(b"order", "big")
-_LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
+# minimum number of draws with a node, so that their mean is about normal
+_LEAST = 100
 
 
 @checked
@@ -358,7 +359,8 @@ def _at_seeds(
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
-            if flow.num_dst:  # none without include_dst where no node above has neighbours
+            # none without include_dst where no node above has neighbours
+            if flow.num_dst:
                 yield i, flow, rows_between(flow.dst_layer, first.back)
 
     # a seed must be in the flow in every draw: the sum of one that is there by chance is
@@ -416,7 +418,10 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     until then.
     """
     src, dst = sampler.graph.edges()
-    counts = sampler.estimand() if time is None else sampler.estimand(time)
+    if time is None:
+        counts = sampler.estimand()
+    else:
+        counts = sampler.estimand(time)
     sums = torch.zeros_like(x)
     direction = sampler.view.direction
     if direction != "out":

@@ -92,7 +92,10 @@ def check_layer(
     """
     words = "a torch.nn.Module, or a function that makes one"
     check_type(layer, "layer", Callable, words)
-    module = layer if isinstance(layer, nn.Module) else layer()
+    if isinstance(layer, nn.Module):
+        module = layer
+    else:
+        module = layer()
     check_type(module, "layer", nn.Module, words)
     selected = chosen(LAYER_CHECKS, checks, expect_fail or {})
     if schema is not None:
@@ -101,7 +104,10 @@ def check_layer(
             raise TypeError(
                 "schema is for the graph that is made without graph=, which has types of its own"
             )
-    module = EncoderLayer(module) if isinstance(module, TypedLinear) else module
+    if isinstance(module, TypedLinear):
+        module = EncoderLayer(module)
+    else:
+        module = module
     width = as_count(in_features, "in_features", 1)
     if graph is not None:
         # its columns may count its edges, as those of other graphs would not

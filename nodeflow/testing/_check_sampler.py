@@ -140,7 +140,10 @@ def check_sampler(
         first.stages = first.stages[:1]  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
-    statistical = [first.of_few_edges()] if missing else cases
+    if missing:
+        statistical = [first.of_few_edges()]
+    else:
+        statistical = cases
 
     def cases_of(check: Check) -> list[SamplerCase]:
         if check.makes_graph:

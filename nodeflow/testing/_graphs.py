@@ -53,7 +53,10 @@ def graph_like(
         # relations have the same edges, so the kinds repeat for each
         index = np.resize(kinds, frame.num_rows)
         for name, column in columns.items():
-            rows = _usual_rows(column) if shuffle else np.arange(len(column))
+            if shuffle:
+                rows = _usual_rows(column)
+            else:
+                rows = np.arange(len(column))
             if len(rows):
                 row_of = np.resize(rows, kinds.max(initial=0) + 1)
                 frame[name] = column.detach()[torch.from_numpy(row_of[index])]
@@ -70,7 +73,9 @@ def _usual_rows(column: Tensor) -> Ints:
     # edges that are rare by their weights would need many draws to be seen
     values = column.detach().double().numpy()[rows]
     values = np.abs(values)
-    middle = np.median(values[values > 0]) if values.any() else 0
+    middle = 0
+    if values.any():
+        middle = np.median(values[values > 0])
     usual: Ints = rows[(values == 0) | ((values >= middle / 2) & (values <= 2 * middle))]
     return usual
 
@@ -111,6 +116,9 @@ def _columns(frame: Mapping[str, Any]) -> str:
     usual = (torch.float32, torch.int64, torch.bool)
     texts = []
     for name, column in dense(frame).items():
-        kind = "" if column.numel() and column.dtype in usual else f", dtype={column.dtype}"
+        if column.numel() and column.dtype in usual:
+            kind = ""
+        else:
+            kind = f", dtype={column.dtype}"
         texts.append(f"{name!r}: torch.tensor({column.tolist()}{kind})")
     return f"{{{', '.join(texts)}}}"

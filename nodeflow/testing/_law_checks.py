@@ -31,8 +31,10 @@ FALSE_ALARM = 1e-6
 """The probability that the checks of one call fail on a sampler without a bias, all together."""
 _TESTS = 3 * len(STAGES)  # marginals, pairs, hubs
 _CASES = 2  # the given graph and small ones
-_SEEN = 40  # draws of an edge from which its mean is about normal
-_RARE = 60  # expected draws of an edge that has fewer than ``_SEEN``
+# draws of an edge from which its mean is about normal
+_SEEN = 40
+# expected draws of an edge that has fewer than ``_SEEN``
+_RARE = 60
 # the largest ratio of columns on the graphs that checks make, see ``_graphs.graph_like``
 _SPREAD = 4
 # degree of a hub, how many of its first and of its last edges are compared, and about how many are
@@ -41,10 +43,14 @@ _SPREAD = 4
 _HUBS = ((90_000, 90_000 - 2**16, 200), (2**16 - 2**14, 2**14, 900))
 _HUB_TESTS = 2 * len(_HUBS)  # their ends, and all their edges
 _SYMMETRIC = 2 * math.e**3 / 9
-_HUB_CALLS = 60  # the least number of draws: of fewer, that all differ in one way may be chance
-_HUB_EDGES = 1_000_000  # of a hub, drawn in all calls: not many more
-_LARGEST = 1_000  # edges of seeds in a given graph on which the statistical checks run too
-_PAIRED = 8  # edges of a destination whose pairs are compared
+# the least number of draws: of fewer, that all differ in one way may be chance
+_HUB_CALLS = 60
+# of a hub, drawn in all calls: not many more
+_HUB_EDGES = 1_000_000
+# edges of seeds in a given graph on which the statistical checks run too
+_LARGEST = 1_000
+# edges of a destination whose pairs are compared
+_PAIRED = 8
 
 
 class Draws:
@@ -75,7 +81,10 @@ class Draws:
             is_candidate = self.row == row
             self.exact[is_candidate] = case.estimand(node).numpy()[self.eid[is_candidate]]
         # the rows of the copies of a seed are alike: an edge belongs to one of them
-        groups = self.eid if case.groups is None else case.groups[self.eid]
+        if case.groups is None:
+            groups = self.eid
+        else:
+            groups = case.groups[self.eid]
         self.group = np.unique(groups, return_inverse=True)[1]
         self.keys = self._keys(self.row, self.eid)
         self.order = self.keys.argsort(kind="stable")
@@ -331,7 +340,10 @@ def uniform_pairs(degree: int, drawn: Ints, replace: bool) -> NDArray[np.float64
     >>> uniform_pairs(3, np.array([1, 2]), False).tolist()
     [0.0, 0.3333333333333333]
     """
-    other = degree if replace else degree - 1
+    if replace:
+        other = degree
+    else:
+        other = degree - 1
     return drawn * (drawn - 1) / max(degree * other, 1)
 
 
@@ -358,7 +370,10 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     calls = max(edges / max(drawn, 1), _HUB_CALLS)
     calls = int(min(calls, _HUB_EDGES / max(drawn, 1), 600))
     case.draws += calls
-    distinct = None if getattr(sampler, "replace", False) else degree
+    if getattr(sampler, "replace", False):
+        distinct = None
+    else:
+        distinct = degree
     sums = np.zeros((calls, 3))
     seen = 0
     squares = 0.0

@@ -20,7 +20,8 @@ from nodeflow.nn import TypedLinear
 from nodeflow.testing._graphs import dense, graph_code, graph_like
 from nodeflow.testing._run import Skipped, Small
 
-ROWS = "h"  # the node column of the rows that go into a layer
+# the node column of the rows that go into a layer
+ROWS = "h"
 
 
 class LayerCase:
@@ -29,7 +30,8 @@ class LayerCase:
     ``draws`` is the number of calls so far.
     """
 
-    largest = 3  # neighbours of the first node of small graphs, beside random ones
+    # neighbours of the first node of small graphs, beside random ones
+    largest = 3
     multi_edges = True
 
     def __init__(self, layer: nn.Module, graph: Graph) -> None:
@@ -57,7 +59,10 @@ class LayerCase:
             order: the edge ids in another order; None: ascending.
             kind: type of the columns of floats; None: as they are.
         """
-        ids = torch.arange(self.graph.num_edges) if order is None else order
+        if order is None:
+            ids = torch.arange(self.graph.num_edges)
+        else:
+            ids = order
         src, dst = (end[ids] for end in self.graph.edges())
         flow = flow_from_edges(
             src,

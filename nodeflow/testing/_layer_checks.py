@@ -17,8 +17,10 @@ from nodeflow.testing._layer_case import LayerCase, with_floats
 from nodeflow.testing._repeat_checks import global_states, tensor_bytes
 from nodeflow.testing._run import Skipped
 
-_HUB = 2_000  # in-edges: so many ones cannot be summed one by one in bfloat16
-_NEAR = 1e-9  # of float64 results that are summed in another order
+# in-edges: so many ones cannot be summed one by one in bfloat16
+_HUB = 2_000
+# of float64 results that are summed in another order
+_NEAR = 1e-9
 
 
 def shapes(case: LayerCase) -> None:

@@ -86,8 +86,13 @@ class Report:
         words = [f"{counts[status]} {status}" for status in _STATUSES if counts[status]]
         rows = [("check", "result", "draws", "least bias", "")]
         for outcome in self.outcomes:
-            bias = "" if outcome.least_bias is None else f"{outcome.least_bias:.2g}"
-            draws = f"{outcome.draws:,}" if outcome.draws else ""
+            if outcome.least_bias is None:
+                bias = ""
+            else:
+                bias = f"{outcome.least_bias:.2g}"
+            draws = ""
+            if outcome.draws:
+                draws = f"{outcome.draws:,}"
             note = outcome.note.partition("\n")[0]
             rows.append((outcome.name, outcome.status, draws, bias, note))
         a, b, c, d, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]

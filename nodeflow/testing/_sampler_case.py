@@ -31,8 +31,10 @@ from nodeflow.testing._graphs import dense, graph_code, graph_like
 from nodeflow.testing._run import Skipped, Small
 
 Make = Callable[[Graph], SamplerBase]
-FILTER = "edge_filter"  # the column that holds the filter of a sampler which was given as a mask
-COPIES = 8  # of a small graph, so that one call draws several times
+# the column that holds the filter of a sampler which was given as a mask
+FILTER = "edge_filter"
+# of a small graph, so that one call draws several times
+COPIES = 8
 # numbers of calls after which a test is made: what is far off is found at the first
 STAGES = (100, 500)
 _SEED = 7  # of the order of the edges of small graphs

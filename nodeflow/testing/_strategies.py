@@ -76,7 +76,10 @@ def _ends(
     draw: st.DrawFn, pair: st.SearchStrategy[tuple[int, ...]], most: int, *, unique: bool = False
 ) -> tuple[list[int], list[int]]:
     """Draw up to ``most`` edges; return their sources and their destinations."""
-    edges = draw(st.lists(pair, max_size=most, unique=unique)) if most else []
+    if most:
+        edges = draw(st.lists(pair, max_size=most, unique=unique))
+    else:
+        edges = []
     return [u for u, _ in edges], [v for _, v in edges]
 
 
@@ -171,7 +174,10 @@ def node_flows(
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
     """
-    with_parent = draw(st.booleans()) if parents is None else parents
+    if parents is None:
+        with_parent = draw(st.booleans())
+    else:
+        with_parent = parents
     if include_dst not in (None, True):
         raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
     prefix = include_dst is True
@@ -211,7 +217,8 @@ def _sampled(draw: st.DrawFn, max_layers: int, prefix: bool) -> NodeFlow:
 def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> NodeFlow:
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=max_layers))
     if prefix:
-        sizes.sort(reverse=True)  # a layer begins with the next one, so it is at least as large
+        # a layer begins with the next one, so it is at least as large
+        sizes.sort(reverse=True)
     pairs = [(i, i + 1) for i in range(len(sizes) - 1)]
     if skips:
         pairs += [(i, j) for j in range(len(sizes)) for i in range(j - 1) if draw(st.booleans())]

@@ -87,7 +87,10 @@ def order(case: SamplerCase) -> None:
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
     layer = batch.layers[i]
-    contexts = [0] * len(layer) if layer.context is None else layer.context.tolist()
+    if layer.context is None:
+        contexts = [0] * len(layer)
+    else:
+        contexts = layer.context.tolist()
     return list(zip(contexts, layer.parent_nid.tolist(), strict=True))
 
 
@@ -99,7 +102,10 @@ def edges(case: SamplerCase) -> None:
     direction = direction_of(case.sampler)
     for i, flow in flows_of(case):
         src, dst = parents(flow)
-        eid = flow.parent_eid if flow.has_parent else torch.full_like(src, -1)
+        if flow.has_parent:
+            eid = flow.parent_eid
+        else:
+            eid = torch.full_like(src, -1)
         if bool((eid < 0).any()):
             if not isinstance(case.sampler, Sampler):
                 raise Skipped("its edges are not those of the graph: they have no ids")
@@ -270,7 +276,10 @@ def future(case: SamplerCase) -> None:
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
                 times = _times(case.graph, name, flow)
-                late = times >= limit if strict else times > limit
+                if strict:
+                    late = times >= limit
+                else:
+                    late = times > limit
                 words = f"seed {seed} at time {limit} sees the future: in flow {i} edge"
                 _at_first(late, words, flow.parent_eid, " is later")
 
@@ -289,8 +298,14 @@ def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
     for frame, start, ids in columns:
         if name in frame:
             column = torch.as_tensor(frame[name])
-            least = -torch.inf if column.is_floating_point() else torch.iinfo(torch.int64).min
-            times = column.new_full((len(eid),), least) if times is None else times
+            if column.is_floating_point():
+                least = -torch.inf
+            else:
+                least = torch.iinfo(torch.int64).min
+            if times is None:
+                times = column.new_full((len(eid),), least)
+            else:
+                times = times
             has_time = (ids >= start) & (ids < start + frame.num_rows)
             times[has_time] = times[has_time].maximum(column[ids[has_time] - start])
     assert times is not None, f"neither nodes nor edges have a column {name!r}"
@@ -303,7 +318,10 @@ def excluded(case: SamplerCase) -> None:
         raise Skipped("its edges have no filter")
     is_even = torch.arange(case.graph.num_edges) % 2 == 0
     mask = mask_of(case.sampler)
-    hidden = torch.zeros_like(is_even) if mask is None else ~torch.from_numpy(np.array(mask))
+    if mask is None:
+        hidden = torch.zeros_like(is_even)
+    else:
+        hidden = ~torch.from_numpy(np.array(mask))
     samplers: list[tuple[SamplerBase, Tensor]] = [
         (case.sampler, hidden),
         # what draws edges that are left out reads the graph itself, past every filter

@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the process with status 2. If standard output is closed (``| head -2``), the command goes on to
     its end without printing.
     """
-    for name in ("stdout", "stderr"):  # None where a daemon was started without them
+    # None where a daemon was started without them
+    for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
     # names that the encoding of the terminal has no letters for
@@ -549,7 +550,8 @@ def _reader_may_leave() -> Iterator[None]:
         # the descriptor itself is replaced: what is still buffered is written when the process
         # ends, and would raise again, after the last place where the error could be caught
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
+        # also for output flushed when the process ends
+        os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
         if error.errno not in _LEFT:  # such as a full disk
             raise OSError(error.errno, os.strerror(error.errno or 0), "standard output") from error

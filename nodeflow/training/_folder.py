@@ -178,7 +178,8 @@ def check_checkpoint(path: Path, facts: Values, run: Run) -> None:
         f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError
     ):
         Names.from_json(facts["names"])
-        settings = Settings(facts["settings"])  # nothing is imported: no network is made of them
+        # nothing is imported: no network is made of them
+        settings = Settings(facts["settings"])
         # which evaluation reads
         _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})
         size = settings.sampler.batch_size * facts.get("processes", 1)
@@ -324,7 +325,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 def _write(result: Result, folder: Path) -> list[Path]:
     task = result.task
     kind = result.settings.run.task
-    if isinstance(task, NodeTask):  # found by its labels, where settings say "auto"
+    # found by its labels, where settings say "auto"
+    if isinstance(task, NodeTask):
         kind = task.target.task
     # in this order they stand in the file, which people read from its top
     facts: dict[str, Any] = {

@@ -49,7 +49,8 @@ class NodesOnly(SamplerBase):
 
     def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         count = self.graph.num_nodes
-        if len(seeds) >= count:  # repeated ones too: most nodes would be in the batch anyway
+        # repeated ones too: most nodes would be in the batch anyway
+        if len(seeds) >= count:
             return NodeFlow(
                 [Layer(count, torch.arange(count))],
                 [],
@@ -349,7 +350,8 @@ class LinkTask(Task):
         columns: list[Any] = [*self.triples.values()]
         if self.graph.peers.size == 1:
             columns += self.features.values()
-            if types:  # edges of other relations, which are no triples
+            # edges of other relations, which are no triples
+            if types:
                 columns.append(graph.csc()[1])
         return f"{derive_key(*map(hash_of, columns), *types):016x}"
 

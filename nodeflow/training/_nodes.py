@@ -218,7 +218,8 @@ class NodeTask(Task):
             outputs = outputs[rows]
             labels = labels[rows]
         losses = self.loss_of_rows(outputs.float(), labels)
-        if self.peers.size > 1:  # the weights of this share in the mean over the whole step
+        # the weights of this share in the mean over the whole step
+        if self.peers.size > 1:
             assert self.loader is not None
             return losses.sum() * self.loader.seed_weight
         weights = self.method.loss_weights(batch, rows, losses, len(self.dataset.train))

@@ -25,7 +25,8 @@ from nodeflow.training._trainer import Trainer
 
 Columns: TypeAlias = dict[str, Any]
 """Columns of a table by title."""
-_PIECE = 2**16  # rows of a table that are made at a time, about
+# rows of a table that are made at a time, about
+_PIECE = 2**16
 
 
 @checked

@@ -21,7 +21,8 @@ from nodeflow._core.peers.peers import Peers
 from nodeflow._processes.default_group import default_peers, release
 from nodeflow._processes.transport import PeerError
 
-_LIMIT = 300.0  # seconds that processes wait for the others at the start
+# seconds that processes wait for the others at the start
+_LIMIT = 300.0
 
 
 @contextmanager

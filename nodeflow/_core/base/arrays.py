@@ -66,18 +66,21 @@ def _unpacked(column: Any) -> Any:
         column = getattr(column, "array", column).__arrow_array__()
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
-    if hasattr(column, "dictionary_decode"):  # whose dictionary may hold the missing entry
+    # whose dictionary may hold the missing entry
+    if hasattr(column, "dictionary_decode"):
         return column.dictionary_decode()
     return column
 
 
 def _of_numbers(column: Any) -> NDArray[Any]:
     dtype: Any = getattr(column, "dtype", None)
-    if getattr(dtype, "fields", None):  # of polars, whose fields may have missing entries
+    # of polars, whose fields may have missing entries
+    if getattr(dtype, "fields", None):
         raise TypeError(f"{dtype} is no number")
     if hasattr(column, "type"):  # Arrow, which would refuse to copy bits
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    if hasattr(dtype, "numpy_dtype"):  # pandas' own types, which might choose float64
+    # pandas' own types, which might choose float64
+    if hasattr(dtype, "numpy_dtype"):
         return np.asarray(column.to_numpy(dtype=dtype.numpy_dtype))
     return np.asarray(column.to_numpy())
 

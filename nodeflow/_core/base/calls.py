@@ -211,7 +211,8 @@ def _explanation(
     """Return what is wrong with arguments that do not fit a signature."""
     parameters = signature.parameters.values()
     takes = [p.name for p in parameters if p.kind != p.VAR_KEYWORD]
-    passed_on = len(takes) < len(parameters)  # to something else, which checks other words
+    # to something else, which checks other words
+    passed_on = len(takes) < len(parameters)
     for word in options:
         if word not in takes and (not passed_on or renamed(word, takes)):
             return f"{name} got an unexpected keyword argument {word!r}; {hint_of(word, takes)}"

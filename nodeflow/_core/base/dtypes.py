@@ -60,7 +60,10 @@ def digits_of(dtype: Any) -> int:
     # categories, sparse columns and dictionaries hold numbers of another type
     for part in ("categories", "dtype", "subtype", "pyarrow_dtype", "value_type"):
         dtype = getattr(dtype, part, dtype)
-    word = dtype.name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
+    if isinstance(dtype, np.dtype):
+        word = dtype.name
+    else:
+        word = str(dtype).removeprefix("torch.")
     return _DIGITS.get(word.lower(), 53)
 
 

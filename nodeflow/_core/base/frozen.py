@@ -11,7 +11,8 @@ import torch
 
 T = TypeVar("T")
 
-_assign = object.__setattr__  # looked up once: a small batch sets 400 attributes
+# looked up once: a small batch sets 400 attributes
+_assign = object.__setattr__
 
 
 class Frozen:
@@ -66,5 +67,6 @@ class Lazy(Generic[T]):
             # the value serves later calls, which may need gradients
             with torch.inference_mode(mode=False):
                 self._value = make()
-            self._make = None  # frees the objects that the function refers to
+            # frees the objects that the function refers to
+            self._make = None
         return self._value

@@ -49,7 +49,10 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
             return numbers.astype(np.int64), rows
     # numpy would make lists of integers of dates
     is_dates = getattr(dtype, "kind", "M") in "mM"
-    plain = list(values) if is_dates or not hasattr(values, "tolist") else values.tolist()
+    if is_dates or not hasattr(values, "tolist"):
+        plain = list(values)
+    else:
+        plain = values.tolist()
     rows_of_keys = []
     keys = []
     for row, value in enumerate(plain):

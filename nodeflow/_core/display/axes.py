@@ -75,12 +75,17 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str])
         table = {}
         for i, kind in enumerate(kinds.tolist()):
             table[kind] = colormaps["tab10"](i)
-            label = f"{name} {kind:.0f}" if isinstance(name, str) else name[int(kind)]
+            if isinstance(name, str):
+                label = f"{name} {kind:.0f}"
+            else:
+                label = name[int(kind)]
             axis.scatter([], [], s=330, color=[table[kind]], label=label)
         return [table.get(number, UNKNOWN) for number in numbers.tolist()]
     shades = ScalarMappable(Normalize(kinds[0], kinds[-1]), "viridis")
     # a list names classes; of more than a legend can show there is a scale
-    word = name if isinstance(name, str) else "type"
+    word = "type"
+    if isinstance(name, str):
+        word = name
     axis.figure.colorbar(shades, ax=axis, label=word, shrink=0.8)
     rgba = shades.to_rgba(numbers)
     rgba[~is_finite] = UNKNOWN
@@ -118,7 +123,10 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     sizes = np.where(is_finite, np.abs(numbers), 0)
     # widths go with sizes, whatever their sign: the legend says so by bars around the name
     scale = 3.6 / (sizes.max(initial=0) or 1)
-    word = f"|{name}|" if (numbers < 0).any() else name
+    if (numbers < 0).any():
+        word = f"|{name}|"
+    else:
+        word = name
     shown = np.unique(sizes[is_finite]).tolist()
     for size in dict.fromkeys(shown[:1] + shown[-1:]):
         axis.plot([], [], color="0.5", linewidth=0.4 + scale * size, label=f"{word} {size:,.4g}")

@@ -61,7 +61,8 @@ def _first(column: Tensor | Rows) -> str:
     if column.layout != torch.strided:
         return f"{column.values().numel():,} entries"
     if type(column) not in (Tensor, torch.nn.Parameter):
-        return type(column).__name__  # a subclass may stand for values that are elsewhere
+        # a subclass may stand for values that are elsewhere
+        return type(column).__name__
     if column.ndim == 1:
         return ", ".join(short_text(value, 4) for value in column[:_ROWS].tolist())
     words = []

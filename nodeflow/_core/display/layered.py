@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 INPUT = "tab:blue"
 SEED = "tab:orange"
 _MOST_ROWS = 24
-_ASIDE = 0.3  # from one column of a layer to the next; layers are 1 apart
+# from one column of a layer to the next; layers are 1 apart
+_ASIDE = 0.3
 
 
 def draw_layered(

@@ -112,7 +112,10 @@ def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
         value, count = np.unique(values, return_counts=True)
         at_least = np.cumsum(count[::-1])[::-1] / max(len(values), 1)
         isolated = np.count_nonzero(values == 0) / max(len(values), 1)
-        label = f"{name} ({isolated:.1%} have degree 0)" if isolated else name
+        if isolated:
+            label = f"{name} ({isolated:.1%} have degree 0)"
+        else:
+            label = name
         axis.plot(value[value > 0], at_least[value > 0], marker="o", markersize=3, label=label)
     axis.set(
         xscale="log", yscale="log", xlabel="degree", ylabel="share of nodes of at least this degree"

@@ -116,7 +116,10 @@ class Edges(Frozen):
                 f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows"
             )
         check_range(neighbours, "indices", rows.num_nodes, "node")
-        ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
+        if edge_ids is None:
+            ids = None
+        else:
+            ids = integers(edge_ids, "edge_ids").copy()
         if ids is not None:
             check_length(ids, "edge_ids", len(neighbours), "edge")
             check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
@@ -147,7 +150,10 @@ class Edges(Frozen):
         """Set all attributes: compiled loops, nothing left out; without ``whole`` all is here."""
         rows = node_rows or NodeRows.one_each(len(indptr) - 1)
         if whole_rows is None:
-            whole_rows = rows if whole is None else NodeRows.one_each(whole.num_nodes)
+            if whole is None:
+                whole_rows = rows
+            else:
+                whole_rows = NodeRows.one_each(whole.num_nodes)
         self._set(
             indptr=read_only(indptr),
             indices=read_only(indices),
@@ -305,7 +311,10 @@ class Edges(Frozen):
     def _reordered(
         self, indptr: Ints, order: Ints, node_rows: NodeRows, whole_rows: NodeRows
     ) -> Edges:
-        ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
+        if self.edge_ids is None:
+            ids = order.astype(self.position_type)
+        else:
+            ids = self.edge_ids[order]
         return Edges._trusted(
             indptr,
             self.indices[order],

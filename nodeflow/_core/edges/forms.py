@@ -232,5 +232,8 @@ class Arrays(NamedTuple):
     @classmethod
     def of(cls, form: Form, edges: Any) -> Arrays:
         """Place the arrays of ``Edges``; those that lie there already are shared."""
-        ids = None if edges.edge_ids is None else form.array(edges.edge_ids)
+        if edges.edge_ids is None:
+            ids = None
+        else:
+            ids = form.array(edges.edge_ids)
         return cls(form.array(edges.indptr), form.array(edges.indices), ids)

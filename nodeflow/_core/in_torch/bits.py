@@ -69,7 +69,10 @@ def bounded(
     # number below (rejected by few bounds), to those that are rejected, and from these to all draws
     # of their rows, since a draw that is made again shifts the later ones of its row.
     doubtful = low < bound
-    flags = doubtful.any() if read is None else 2 * read + doubtful.any()
+    if read is None:
+        flags = doubtful.any()
+    else:
+        flags = 2 * read + doubtful.any()
     also, some_are_doubtful = divmod(int(flags), 2)  # waits
     if not some_are_doubtful:
         return number, also

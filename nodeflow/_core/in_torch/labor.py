@@ -102,7 +102,8 @@ def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
     ones the first.
     """
     share = _enough(count) / indptr.diff().clamp(min=1)
-    while True:  # numbers below a bound are sorted, and of rows that have too few of them more
+    # numbers below a bound are sorted, and of rows that have too few of them more
+    while True:
         bound = (share.clamp(max=1) * _WORDS).ceil_()
         largest = spread_integers(bound.sub_(2**31 + 1).int(), indptr, len(number))
         places = indices_of(number <= largest)
@@ -174,7 +175,8 @@ def _hash(ids: Tensor, key: Key) -> Tensor:
     _, before, between, after = map(_signed, key)
     x = _round(ids ^ before, 0x21F0AAAD, 0xD35A2D97)
     x = _round(x.bitwise_xor_(between), 0x7FEB352D, 0x846CA68B)
-    return x.bitwise_xor_(after ^ -(2**31))  # the sign bit turned: as if 2**31 was taken off
+    # the sign bit turned: as if 2**31 was taken off
+    return x.bitwise_xor_(after ^ -(2**31))
 
 
 def _round(x: Tensor, first: int, second: int) -> Tensor:

@@ -65,7 +65,10 @@ def sources_of(
         numbering = TensorNumbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
-    kind = torch.int32 if size < 2**31 else torch.int64
+    if size < 2**31:
+        kind = torch.int32
+    else:
+        kind = torch.int64
     # the number of each node's first edge
     first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)
     before = 0

@@ -46,7 +46,10 @@ class TensorNumbering:
         appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(
             0, group, order, "amin"
         )
-        kind = torch.int32 if len(order) < 2**31 else torch.int64
+        if len(order) < 2**31:
+            kind = torch.int32
+        else:
+            kind = torch.int64
         number = is_new.cumsum(0, dtype=kind).index_select(0, appears).sub_(1)
         del appears
         number = number.index_select(0, group)

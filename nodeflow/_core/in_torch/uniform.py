@@ -71,7 +71,10 @@ def draw_between(
     if largest < 0:
         return out, positions_of(begin, out, int(out[-1]))  # waits
     # a row that keeps all its edges may be longer than what others draw
-    longest = largest if replace else min(largest, most)
+    if replace:
+        longest = largest
+    else:
+        longest = min(largest, most)
     row, nth, pick = _picks(
         stream(key, ident), degree, wanted, out, longest, most, min(counts) < 0, replace=replace
     )
@@ -93,7 +96,10 @@ def per_kind(numbers: Sequence[int], kinds: Tensor, like: Tensor) -> Tensor:
 
 def number_drawn(degree: Tensor, fanout: Tensor, *, replace: bool) -> Tensor:
     """Return how many edges rows draw, int64 ``[n]``; a fanout of -1 is all."""
-    some = fanout * (degree > 0) if replace else torch.minimum(degree, fanout)
+    if replace:
+        some = fanout * (degree > 0)
+    else:
+        some = torch.minimum(degree, fanout)
     return torch.where(fanout < 0, degree, some)
 
 
@@ -113,11 +119,10 @@ def _picks(
     """
 
     def numbers(row: Tensor, nth: Tensor, read: Tensor | None) -> tuple[Tensor, int]:
-        bound = (
-            degree.index_select(0, row)
-            if replace
-            else before.index_select(0, row).add_(nth).add_(1)
-        )
+        if replace:
+            bound = degree.index_select(0, row)
+        else:
+            bound = before.index_select(0, row).add_(nth).add_(1)
         return bounded(start, row, nth, bound.clamp_(min=1), most, read)
 
     before = degree - wanted

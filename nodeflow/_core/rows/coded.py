@@ -16,7 +16,8 @@ from nodeflow._core.rows.rows import Rows
 
 # bytes of float32 from which on rows stay coded: a small tensor costs less than asking what it is
 _LEAST = 2**20
-LANES = 16  # numbers of a row at least, as the loop over codes takes them
+# numbers of a row at least, as the loop over codes takes them
+LANES = 16
 
 
 class CodedRows(NarrowRows):
@@ -139,7 +140,9 @@ class CodedTensor(Tensor):
                 with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 (torch has no public name for it)
                     return func(*args, **(kwargs or {}))
             # a choice of rows is a choice of ids; None where it is something else
-            chosen = _CHOICES[func](*args) if func in _CHOICES and not kwargs else None
+            chosen = None
+            if func in _CHOICES and not kwargs:
+                chosen = _CHOICES[func](*args)
             if chosen is not None:
                 return chosen
         return func(*_read(args), **_read(kwargs or {}))

@@ -117,7 +117,9 @@ def _known_numbers(array: np.ndarray, name: str) -> np.ndarray:
             (place for place, value in np.ndenumerate(array) if not isinstance(value, _NUMBER)),
             (0,) * array.ndim,
         )
-        example = f" such as {describe(array[place])} as entry {list(place)}" if array.size else ""
+        example = ""
+        if array.size:
+            example = f" such as {describe(array[place])} as entry {list(place)}"
         raise TypeError(
             f"{name} must hold numbers, got {array.dtype}{example}; convert it first (.astype of a "
             "type of numbers, codes of a category, seconds of a date), and fill missing entries"

@@ -110,7 +110,8 @@ def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     )
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
     shape = int(csr.shape[0]), int(csr.shape[1])
-    with _blamed(name):  # scipy does not look at the parts that someone made a matrix of
+    # scipy does not look at the parts that someone made a matrix of
+    with _blamed(name):
         check_parts(indptr, indices, data, shape)
     return csr_tensor(indptr, indices, data, shape)
 

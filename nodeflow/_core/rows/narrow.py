@@ -118,7 +118,10 @@ class Coding:
         if codes.dtype == torch.float16:
             codes = codes.view(torch.int16)  # as which ``simd.load`` takes them
         words = as_array(codes).reshape(-1)
-        wide_words = words.view(np.float32) if len(self.wide) else np.empty(0, np.float32)
+        if len(self.wide):
+            wide_words = words.view(np.float32)
+        else:
+            wide_words = np.empty(0, np.float32)
         zero, scale = self.table[:2].numpy()
         bad = kernels.narrow.gather_unpacked(
             codes=words,

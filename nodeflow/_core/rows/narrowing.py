@@ -20,12 +20,14 @@ from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse
 
 WIDTHS = (*KINDS, "auto")
 _AUTO = ("int8", "float16")  # what "auto" tries
-_LEVELS = 255  # steps between the smallest and the largest int8
+# steps between the smallest and the largest int8
+_LEVELS = 255
 _SMALLEST = 2.0**-149
 _HUGE = 1e38
 _PIECE = 2**22  # numbers that are looked at together
 _SAMPLE = 2**11  # rows whose errors are measured at least
-_MOST = 0.9  # share of the rows that errors are measured by: those nearest to the median
+# share of the rows that errors are measured by: those nearest to the median
+_MOST = 0.9
 
 
 def narrowed(

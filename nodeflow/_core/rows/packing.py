@@ -36,7 +36,8 @@ class Pool:
             return {name: self.add(part) for name, part in value.items()}
         if type(value) is tuple:
             return tuple(map(self.add, value))
-        if not isinstance(value, Tensor):  # rows that are fetched by id pickle themselves
+        # rows that are fetched by id pickle themselves
+        if not isinstance(value, Tensor):
             return value
         tensor = value.detach()
         # another device has its own way through pickle, which takes the whole storage
@@ -105,6 +106,7 @@ def restored(memory: list[Piece], reference: Any) -> Any:
     _, number, start, shape = reference
     data, dtype = memory[number]
     size = math.prod(shape)
-    if size == 0:  # torch does not take every empty array for one of another type
+    # torch does not take every empty array for one of another type
+    if size == 0:
         return torch.empty(shape, dtype=dtype, device="cpu")
     return from_numpy(data).view(dtype)[start : start + size].view(shape)

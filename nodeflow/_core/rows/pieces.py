@@ -55,7 +55,8 @@ def distinct_in_place(ids: Ints) -> tuple[Ints, Ints | None]:
     """Return ids without repeats, and where each is among them; None where nothing repeats (the
     nodes of a layer).
     """
-    ordered = np.sort(ids)  # a fraction of the time of an inverse, which is seldom needed
+    # a fraction of the time of an inverse, which is seldom needed
+    ordered = np.sort(ids)
     if (ordered[1:] != ordered[:-1]).all():
         return ids, None
     return np.unique(ids, return_inverse=True)

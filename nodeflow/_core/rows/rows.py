@@ -22,7 +22,8 @@ from nodeflow._core.runtime.memory import as_tensor, reused
 from nodeflow._core.runtime.process import ignored_warnings
 
 _READ_ONLY = "_nodeflow_read_only"
-_LARGE = 2**16  # bytes from which on a result is gathered by our own loop
+# bytes from which on a result is gathered by our own loop
+_LARGE = 2**16
 _BITS = {1: torch.uint8, 2: torch.uint16}
 # Rows are copied as words, whatever their numbers are: few types, so that few loops are compiled.
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))

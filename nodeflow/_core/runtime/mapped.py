@@ -63,7 +63,10 @@ def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> Fil
     ``mapped`` is the map that the array's memory belongs to; None looks for it among the bases of
     the array.
     """
-    mapped = file_of(array) if mapped is None else mapped
+    if mapped is None:
+        mapped = file_of(array)
+    else:
+        mapped = mapped
     # "c": changes are not in the file
     if mapped is None or mapped.filename is None or mapped.mode == "c":
         return None

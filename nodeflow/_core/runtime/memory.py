@@ -68,7 +68,8 @@ def as_tensor(array: NDArray[np.uint8], dtype: torch.dtype, shape: tuple[int, ..
     """Return the bytes of an array as a tensor, which keeps the very array alive as long as its
     memory is used.
     """
-    if len(array) == 0:  # torch does not take every empty array for one of another type
+    # torch does not take every empty array for one of another type
+    if len(array) == 0:
         return torch.empty(shape, dtype=dtype, device="cpu")
     return torch.from_numpy(array).view(dtype).view(shape)
 
@@ -130,7 +131,10 @@ def outside(size: int, kind: DTypeLike) -> Array:
     """Return an array of ``size`` zeros outside the heap. A child made by fork has a copy of its
     own.
     """
-    access = mmap.ACCESS_COPY if hasattr(os, "fork") else mmap.ACCESS_WRITE
+    if hasattr(os, "fork"):
+        access = mmap.ACCESS_COPY
+    else:
+        access = mmap.ACCESS_WRITE
     memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=access)
     return np.frombuffer(memory, kind)[:size]
 

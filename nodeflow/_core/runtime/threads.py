@@ -140,7 +140,8 @@ def _openmp() -> ctypes.CDLL | None:
     """
     if "parallel backend: OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
         return None
-    library = ctypes.CDLL(None)  # torch makes the symbols of what it is linked with global
+    # torch makes the symbols of what it is linked with global
+    library = ctypes.CDLL(None)
     if not hasattr(library, "GOMP_parallel"):
         return None
     library.GOMP_parallel.argtypes = [

@@ -88,7 +88,8 @@ class Workers:
         while (item := self._tasks.get()) is not None:
             if not self._stopped:
                 _run(*item)
-            del item  # while the thread waits, nothing keeps a result alive
+            # while the thread waits, nothing keeps a result alive
+            del item
         self._tasks.put(None)  # for the next thread
 
 

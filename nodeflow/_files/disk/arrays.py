@@ -32,7 +32,8 @@ from nodeflow._core.runtime import process
 
 _PIECE = 2**22  # bytes read or written at a time
 _PAGE = 4096  # bytes of a header
-_HEADER = 10_000  # bytes that a header has at most: a table of three short entries and blanks
+# bytes that a header has at most: a table of three short entries and blanks
+_HEADER = 10_000
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -68,7 +69,8 @@ class ArrayFile:
         if narrow is not None:
             narrow = cls.of(narrow["columns"]), sizes_of(narrow["row"])
         array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
-        place = PureWindowsPath(array.file)  # which has the drives and separators of every system
+        # which has the drives and separators of every system
+        place = PureWindowsPath(array.file)
         if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")

@@ -22,7 +22,8 @@ from nodeflow._files.disk.arrays import ArrayFile, checksum, map_array, open_fil
 
 STAMP = ".checked"
 """File that remembers which files of a folder have been checked."""
-_CHECKS = 1  # a later version that checks more takes another number
+# a later version that checks more takes another number
+_CHECKS = 1
 # seconds that a file must be unchanged: a later change within a tick of the clock would not be seen
 _SETTLED = 2.0
 _THREADS = 4

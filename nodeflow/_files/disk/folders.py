@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _DRAFT = ".unfinished-"
 LOCK = ".lock"
-_PATIENCE = 1.0  # seconds: far longer than another process needs to remove a draft
+# seconds: far longer than another process needs to remove a draft
+_PATIENCE = 1.0
 # constants of Linux: paths are absolute, and the folders are exchanged
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2

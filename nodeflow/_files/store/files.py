@@ -114,7 +114,8 @@ class FileStore(Store):
         gathered: Ints = np.stack([facts for (facts,) in answers])
         ended = gathered[gathered[:, 1] == 0, 2]
         latest = int(gathered[:, 0].max())
-        if latest - self.number <= 1:  # else a folder of another run, reported below
+        # else a folder of another run, reported below
+        if latest - self.number <= 1:
             if latest != self.number:
                 if not (self.folder / str(latest)).is_dir():
                     raise ValueError(
@@ -145,7 +146,8 @@ class FileStore(Store):
                 f"it is unknown whether the last commit to {self.folder} ended on the other "
                 "processes; start all of them again"
             )
-        self._undo()  # of a commit whose own undoing was interrupted
+        # of a commit whose own undoing was interrupted
+        self._undo()
         self._journal.record(arrays, ids)
 
     def _take_back(self, *, in_doubt: bool) -> None:

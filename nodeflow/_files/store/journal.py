@@ -20,7 +20,8 @@ from nodeflow._core.rows.rows import row_bytes
 from nodeflow._files.disk.arrays import take_room
 
 _MAGIC = int.from_bytes(b"undorows", "little")
-_LINE = 64  # blocks begin at multiples of it, so that every type of number is aligned
+# blocks begin at multiples of it, so that every type of number is aligned
+_LINE = 64
 _MARK, _SUM, _INDEX, _KIND = range(4)  # words of the first line
 _LEAST = 2**16
 

@@ -71,7 +71,8 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text  # Python's own separator of thousands, which no data file means
+    # Python's own separator of thousands, which no data file means
+    return "_" not in text
 
 
 def is_code(text: str) -> bool:

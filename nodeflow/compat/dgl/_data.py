@@ -81,7 +81,10 @@ def in_place(frame: Frame, wanted: bool) -> Iterator[None]:
     """Put columns that are replaced inside into the memory of the old ones, without gradient, where
     that is wanted.
     """
-    before = frame.snapshot() if wanted else {}
+    if wanted:
+        before = frame.snapshot()
+    else:
+        before = {}
     yield
     for name, old in before.items():
         new = frame.get(name)
@@ -101,7 +104,10 @@ def structure_of(data: Any) -> Graph:
         return data
     if isinstance(data, (list, tuple)):
         if not (isinstance(data, tuple) and len(data) == 2):
-            data = zip(*data, strict=True) if data else ([], [])
+            if data:
+                data = zip(*data, strict=True)
+            else:
+                data = ([], [])
         src, dst = map(np.asarray, data)
         if len(src) and min(src.min(), dst.min()) != 0:
             lowest = min(src.min(), dst.min())
@@ -142,7 +148,10 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
     # a multigraph whose nodes come by id, and whose edges have their ids as keys
     ordered = networkx.MultiDiGraph()
     ordered.add_nodes_from((node, data.nodes[node]) for node in range(size))
-    edges = data if data.is_directed() else data.to_directed()
+    if data.is_directed():
+        edges = data
+    else:
+        edges = data.to_directed()
     for number, (u, v, attributes) in enumerate(edges.edges(data=True)):
         ordered.add_edges_from([(u, v, int(attributes.get("id", number)), attributes)])
     if ordered.number_of_edges() < edges.number_of_edges():

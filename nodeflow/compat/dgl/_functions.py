@@ -98,7 +98,10 @@ def messages_of(function: Any, edges: EdgeBatch) -> Any:
     if not isinstance(function, MessageFunction):
         return function(edges)
     ends = {"u": edges.src, "v": edges.dst, "e": edges.data}
-    rhs = None if function.rhs_kind is None else ends[function.rhs_kind][str(function.rhs)]
+    if function.rhs_kind is None:
+        rhs = None
+    else:
+        rhs = ends[function.rhs_kind][str(function.rhs)]
     # every edge is the only one of a destination of its own, so that all columns are those of edges
     numbers = torch.arange(len(edges) + 1)
     structure = ops.Structure._trusted(numbers, numbers[:-1], len(edges))
@@ -158,7 +161,10 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any]) -> None:
         eid = torch.from_numpy(graph.stored_edge_ids.astype(np.int64))
         src = torch.from_numpy(indices.astype(np.int64))
         ends = torch.from_numpy(indptr.astype(np.int64))
-        order = None if ids is None else torch.argsort(eid)
+        if ids is None:
+            order = None
+        else:
+            order = torch.argsort(eid)
     else:
         nodes = torch.as_tensor(v)
         src, _, eid = graph.in_edges(nodes)

@@ -146,7 +146,10 @@ class DGLGraph(BaseGraph):
             raise ValueError(
                 "this graph is read-only: call g.readonly(False) before adding nodes or edges"
             )
-        grows = self._graph.ndata if num else self._graph.edata
+        if num:
+            grows = self._graph.ndata
+        else:
+            grows = self._graph.edata
         sparse = [name for name, column in grows.items() if column.layout != torch.strided]
         if sparse and (num or len(src)):
             raise TypeError(
@@ -197,9 +200,15 @@ class DGLGraph(BaseGraph):
                 frame[name] = torch.cat(parts) if len(parts) > 1 else column
         if data:
             num, sources, _ = added[-1]
-            frame = new.ndata if num else new.edata
+            if num:
+                frame = new.ndata
+            else:
+                frame = new.edata
             count = num or len(sources)
-            where = NODES if num else EDGES
+            if num:
+                where = NODES
+            else:
+                where = EDGES
             Rows(frame, torch.arange(frame.num_rows - count, frame.num_rows), where).update(data)
         return new
 
@@ -359,7 +368,10 @@ class DGLGraph(BaseGraph):
         rows, columns = (end.numpy() for end in self.graph.edges())
         if not transpose:
             rows, columns = columns, rows
-        values = np.ones(len(rows), np.int64) if return_edge_ids is False else np.arange(len(rows))
+        if return_edge_ids is False:
+            values = np.ones(len(rows), np.int64)
+        else:
+            values = np.arange(len(rows))
         size = self.graph.num_nodes
         matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size))
         if fmt == "coo":

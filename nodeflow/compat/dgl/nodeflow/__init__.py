@@ -54,7 +54,8 @@ class NodeFlow(BaseGraph):
         self.num_layers = nfobj.num_layers
         self.num_blocks = nfobj.num_flows
         super().__init__(self.num_blocks)
-        graph = parent.graph  # draws with probabilities of their own come from another one
+        # draws with probabilities of their own come from another one
+        graph = parent.graph
         self._parent = parent
         self.batch = nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
 
@@ -72,8 +73,13 @@ class NodeFlow(BaseGraph):
         """
         if isinstance(ids, _All):
             return ALL
-        what = "edge" if edges else "node"
-        starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
+        what = "node"
+        if edges:
+            what = "edge"
+        if edges:
+            starts = self.batch.flow_offsets()
+        else:
+            starts = self.batch.layer_offsets()
         # ids go on through all layers, or blocks: each begins where the one before ends
         first = starts[part]
         return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
@@ -261,7 +267,10 @@ class NodeFlow(BaseGraph):
         """
         i = as_index(layer_id, "layer_id", self.num_layers)
         if isinstance(func, str) and func == DEFAULT:
-            func = None if i == 0 else self.function("apply node", func, i - 1)
+            if i == 0:
+                func = None
+            else:
+                func = self.function("apply node", func, i - 1)
         if func is None:
             raise ValueError(
                 f"there is no function for layer {i}: pass one, or register one for the block "
