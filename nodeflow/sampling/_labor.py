@@ -1,5 +1,9 @@
 """LABOR: every source has one random number for all destinations, so that these choose the same
 sources.
+
+The probability of an edge is computed in ``_kernels/draw/labor.py`` (LABOR-0, with its twin in
+``_core/in_torch/labor.py``) and ``_kernels/draw/labor_importance.py`` (with iterations);
+``_labor_draws`` calls them.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from nodeflow.nn import FlowModel
 from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
-from nodeflow.training._groups import LossSettings
 from nodeflow.training._network import AnyInputs, Network
+from nodeflow.training._options import LossSettings
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
 from nodeflow.training._settings import Settings

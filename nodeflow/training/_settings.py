@@ -13,7 +13,7 @@ from nodeflow._core.base.files import is_file
 from nodeflow._core.base.habits import meant
 from nodeflow.training._choices import Conditions, Values
 from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
-from nodeflow.training._groups import (
+from nodeflow.training._options import (
     ComputeSettings,
     GraphSettings,
     LinkSettings,

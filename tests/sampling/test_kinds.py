@@ -431,3 +431,15 @@ def test_a_relation_is_named_by_its_three_words() -> None:
         schema.relation("x")
     with pytest.raises(KeyError, match="no relation 'b y a'"):
         schema.relation("b y a")
+
+
+def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
+    class More(NeighborSampler):
+        def read_graph(self) -> None:
+            super().read_graph()
+            self._counts = [counts + 1 for counts in self._counts]
+
+    with pytest.raises(
+        CheckError, match=r"flow 0 has more than \d edges of type \('\w', '\w', '\w'\)"
+    ):
+        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])

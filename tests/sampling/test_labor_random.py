@@ -178,3 +178,22 @@ def test_a_loader_numbers_dependent_batches():
         loader = NodeFlowLoader(sampler, range(32), 4)
         reached[period] = len(set().union(*(batch.front.parent_nid.tolist() for batch in loader)))
     assert reached[None] < reached[8] < reached[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dependent", "wanted"), [pytest.param(False, 4, marks=pytest.mark.slow), (True, 6)]
+)
+def test_shared_numbers_bias_sums_over_two_flows(dependent, wanted):
+    # Both neighbours of node 0 have each other and themselves. With N ~ Bin(2, 1/2) sources below
+    # 1/2, shared numbers give 4 N^2, of mean 6 and variance 36; numbers of their own have the mean
+    # 4, the true sum, and variance 20. The tolerance is 5 standard errors: fails by chance once in
+    # 10^6.
+    graph = Graph.from_edges([1, 2, 1, 2, 1, 2], [0, 0, 1, 1, 2, 2])
+    sampler = LaborSampler(graph, [1, 1], layer_dependency=dependent)
+    sums = []
+    for epoch in range(3000):
+        low, high = sampler([0], epoch=epoch).flows
+        inner = low.aggregate(torch.ones(low.num_src, 1), weight=low.weight)
+        sums.append(float(high.aggregate(inner, weight=high.weight)))
+    assert abs(sum(sums) / len(sums) - wanted) < 5 * (36 / len(sums)) ** 0.5

@@ -1,4 +1,8 @@
-"""The base of the package's own rows: checks of ids and of ``out``, length and repr."""
+"""The base of the package's own rows: checks of ids and of ``out``, length and repr.
+
+A new kind of rows is a subclass in ``storage``, which writes ``_read``; ``storage/_files.py`` is
+a model.
+"""
 
 from __future__ import annotations
 

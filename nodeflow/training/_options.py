@@ -1,4 +1,8 @@
-"""The groups of settings: an option is a field of one, which says what reads it."""
+"""The options of ``nodeflow train``, in groups: each is a field, which says what reads it.
+
+What excludes what is in ``_rules``, names that an option may have in ``_choices``, options of the
+command alone in ``_cli``.
+"""
 
 from __future__ import annotations
 
