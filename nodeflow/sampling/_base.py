@@ -505,5 +505,13 @@ class SamplerBase(metaclass=ExplainedABC):
 
 @cache
 def _names_of_arguments(function: Callable[..., None]) -> list[str]:
-    """Return the names that a method takes after the object, in order."""
-    return list(inspect.signature(function).parameters)[1:]
+    """Return the names that a method takes after the object, in order, without that of others by
+    keyword.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    return names[1:]

@@ -99,7 +99,7 @@ BAD_OPTIONS = {
     "--model rgcn": "model 'rgcn' needs an edge column with types from 0: name it with edge_type",
     "--model nowhere:make": "model 'nowhere:make' cannot be imported: No module named 'nowhere'",
     "--metric best": "metric 'best' cannot be used: name must be ",
-    "--task multilabel": "task 'multilabel' needs labels [nodes, labels] of 0 and 1, got (120,)",
+    "--task multilabel": "task 'multilabel' needs labels [nodes, labels] of 0 and 1, got",
     "--sampler-option replace": "argument --sampler-option: expected NAME=VALUE, got 'replace'",
     "--sampler-option size=3": "'size' (= 3) is no option of sampler 'neighbor' here; those are "
     "replace, prob, ",
