@@ -64,6 +64,18 @@ def test_imports_within_a_room_of_several_point_down(room: str) -> None:
     assert up == []
 
 
+def test_a_name_stands_for_one_class() -> None:
+    """But for the classes of other libraries' interfaces (``compat``), which have their names."""
+    places: dict[str, list[str]] = {}
+    for path in files():
+        if room_of(path) == "compat":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_files_behind_a_door_are_private_by_name() -> None:
     for path in files():
         inside = path.relative_to(PACKAGE).parts

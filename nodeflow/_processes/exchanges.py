@@ -220,8 +220,8 @@ class Exchanges:
         failed = heads["state"] == _FAILED
         if failed.any():
             self._forget()
-            here = failed & (heads["operation"] == self.operation)
-            for rank in np.flatnonzero(here).tolist():
+            failed_in_this = failed & (heads["operation"] == self.operation)
+            for rank in np.flatnonzero(failed_in_this).tolist():
                 words = f"rank {rank} failed while this one was at {what}: {_text_of(lines[rank])}"
                 raise heard_by_all(PeerError(words))
             # in an operation before this one, where it was the last that happened

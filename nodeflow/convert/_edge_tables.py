@@ -210,7 +210,9 @@ class _Table:
 
     def _column(self, name: str) -> Any:
         if name not in self.columns:
-            hint = "; src= and dst= name the ends of edges" * (name in ENDS)
+            hint = ""
+            if name in ENDS:
+                hint = "; src= and dst= name the ends of edges"
             raise KeyError(
                 f"{self.argument} has no column {name!r}; it has "
                 f"{', '.join(map(repr, self.columns)) or 'none'}{hint}"

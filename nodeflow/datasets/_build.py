@@ -25,7 +25,13 @@ from nodeflow._files.disk.streams import ArrayWriter, stream_array
 from nodeflow._files.disk.texts import map_texts, write_texts
 from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
-from nodeflow.datasets._edge_files import EdgeFile, EdgePiece, listed_files, mapped, pieces_of_edges
+from nodeflow.datasets._edge_files import (
+    EdgeFile,
+    PieceOfFile,
+    listed_files,
+    mapped,
+    pieces_of_edges,
+)
 from nodeflow.datasets._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
@@ -218,7 +224,7 @@ class _EdgeWriter:
         self._is_first = True
         self._num_edges_before = 0
 
-    def append(self, piece: EdgePiece, path: Path) -> None:
+    def append(self, piece: PieceOfFile, path: Path) -> None:
         """Write some edges of a file; raises ValueError for columns that do not fit those before."""
         # The type of torch, found without a copy: numbers of numpy that torch has under another
         # name are equal then.
@@ -243,7 +249,7 @@ class _EdgeWriter:
             self._unclear = ""
         self._spool.append(src, dst)
 
-    def _ids(self, piece: EdgePiece) -> tuple[Ints, Ints]:
+    def _ids(self, piece: PieceOfFile) -> tuple[Ints, Ints]:
         """Return the ends of edges as ids; new names get the next ones, source before destination."""
         if isinstance(piece.src, np.ndarray) and isinstance(piece.dst, np.ndarray):
             return piece.src, piece.dst

@@ -37,7 +37,7 @@ from nodeflow._files.text.words import as_names, is_number
 _ROWS = 2**15  # rows read at a time
 
 
-class EdgePiece(NamedTuple):
+class PieceOfFile(NamedTuple):
     """Some edges of a file: int64 ids or names, and the other columns.
 
     ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of
@@ -51,7 +51,7 @@ class EdgePiece(NamedTuple):
     begin: str = ""
 
 
-def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[EdgePiece]:
+def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[PieceOfFile]:
     """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is
     known.
     """
@@ -59,10 +59,10 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
         for columns in EdgeTable(table, names, first, upper).pieces(_ROWS):
-            yield EdgePiece(columns.pop("src"), columns.pop("dst"), columns)
+            yield PieceOfFile(columns.pop("src"), columns.pop("dst"), columns)
 
 
-def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
+def named_text(path: Path, options: TextOptions) -> Iterator[PieceOfFile]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path, options.delimiter, options.comments or "")
     begin = next(rows, None)
@@ -89,7 +89,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
         unclear = where
     while waiting := waiting + list(islice(rows, _ROWS)):
         piece = columns.columns(waiting)
-        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, begin=unclear)
+        yield PieceOfFile(piece.pop("src"), piece.pop("dst"), piece, begin=unclear)
         waiting = []
 
 
@@ -143,7 +143,7 @@ def kind_of(path: Path) -> str:
 
 def pieces_of_edges(
     paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
-) -> Iterator[EdgePiece]:
+) -> Iterator[PieceOfFile]:
     """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
     wrong one.
     """
@@ -163,10 +163,10 @@ def pieces_of_edges(
     return _of_arrays(paths, upper)
 
 
-def _of_matrix(path: Path, upper: int | None) -> Iterator[EdgePiece]:
+def _of_matrix(path: Path, upper: int | None) -> Iterator[PieceOfFile]:
     num_nodes, columns = read_matrix_market(path)
     src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
-    yield EdgePiece(src, dst, columns, num_nodes)
+    yield PieceOfFile(src, dst, columns, num_nodes)
 
 
 def mapped(path: Path, where: str) -> Array:
@@ -177,7 +177,7 @@ def mapped(path: Path, where: str) -> Array:
         return map_file(path)
 
 
-def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece]:
+def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[PieceOfFile]:
     form = "[edges, 2]"
     row: tuple[int, ...] = (2,)
     if len(paths) == 2:
@@ -204,7 +204,7 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece
     src, dst = arrays
     for first in range(0, len(src), _EDGES):
         stop = first + _EDGES
-        yield EdgePiece(
+        yield PieceOfFile(
             _ids(src[first:stop], "src", paths[0], first, upper),
             _ids(dst[first:stop], "dst", paths[-1], first, upper),
             {},
@@ -226,7 +226,7 @@ def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) ->
 
 def _of_parquet(
     path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool
-) -> Iterator[EdgePiece]:
+) -> Iterator[PieceOfFile]:
     from pyarrow import parquet
 
     # The file is opened by itself, so that a fault of ours later on is not blamed on it.
@@ -261,7 +261,7 @@ def _of_parquet(
                     ids = _parquet_ids(values, where, first)
                     table[name] = _ids(ids, name, path, first, upper)
             first += batch.num_rows
-            yield EdgePiece(table.pop("src"), table.pop("dst"), table)
+            yield PieceOfFile(table.pop("src"), table.pop("dst"), table)
 
 
 def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Array:

@@ -474,7 +474,9 @@ class NodeFlowLoader(Epochs):
         return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
-        share = f" for process {self.rank} of {self.world_size}" * (self.world_size > 1)
+        share = ""
+        if self.world_size > 1:
+            share = f" for process {self.rank} of {self.world_size}"
         return (
             f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of "
             f"{self.batch_size}{share}, {self.sampler.text()})"

@@ -27,7 +27,7 @@ working memory.
 """
 
 
-class EdgePiece(NamedTuple):
+class MailboxPiece(NamedTuple):
     """Some edges: source row, destination row and id of each; the ids are a slice when they are
     consecutive.
     """
@@ -51,15 +51,17 @@ class EdgePiece(NamedTuple):
         return taken
 
 
-def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, EdgePiece]]:
+def _pieces(
+    structure: Structure, target: str, size: int
+) -> Iterator[tuple[int, int, MailboxPiece]]:
     """Cut all edges, grouped by the target's rows, into consecutive pieces of at most ``size``."""
     by, edges = structure.grouped(target)
     for a in range(0, structure.num_edges, size):
         b = min(a + size, structure.num_edges)
         if edges is None:
-            yield a, b, EdgePiece(by.indices[a:b], by.dst[a:b], slice(a, b))
+            yield a, b, MailboxPiece(by.indices[a:b], by.dst[a:b], slice(a, b))
         else:
-            yield a, b, EdgePiece(by.dst[a:b], by.indices[a:b], edges[a:b])
+            yield a, b, MailboxPiece(by.dst[a:b], by.indices[a:b], edges[a:b])
 
 
 def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -169,7 +171,7 @@ def _by_degree(
     def reduced(edge: Tensor) -> Tensor:
         flat = edge.reshape(-1)
         src = structure.indices.index_select(0, flat)
-        piece = EdgePiece(src, structure.dst.index_select(0, flat), flat)
+        piece = MailboxPiece(src, structure.dst.index_select(0, flat), flat)
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
@@ -311,8 +313,8 @@ class _ReadOnce(Recorded):
         present = [k for k, g in enumerate(grads) if g is not None]
         if not present:
             return None, None, None, None
-        given = [grads[k] for k in present]
-        if torch.is_grad_enabled() or not native.is_native(h, *given):
+        known_grads = [grads[k] for k in present]
+        if torch.is_grad_enabled() or not native.is_native(h, *known_grads):
             # A gradient of this gradient may be asked for: differentiate the separate operations
             # instead.
             with torch.enable_grad():
@@ -323,7 +325,7 @@ class _ReadOnce(Recorded):
                 (gradient,) = torch.autograd.grad(
                     [separate[k] for k in present],
                     x,
-                    given,
+                    known_grads,
                     create_graph=torch.is_grad_enabled(),
                 )
             return None, None, gradient, None

@@ -187,10 +187,10 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     src, dst, *squared = map(np.concatenate, zip(*answers, strict=True))
     # sums of floats depend on their order: that of the whole graph is by destination
     order = np.argsort(dst, kind="stable")
-    given = None
+    ordered_weights = None
     if squared:
-        given = squared[0][order]
-    of_masters = squared_norms(src[order], given, size)[masters]
+        ordered_weights = squared[0][order]
+    of_masters = squared_norms(src[order], ordered_weights, size)[masters]
     norms = np.zeros(size)
     for nodes, some in peers.gather("squared norms", [masters, of_masters]):
         norms[nodes] = some

@@ -1,8 +1,11 @@
-"""Wrong calls of loaders, metrics, pictures and transforms."""
+"""Wrong calls of trainers, loaders, metrics, pictures and transforms."""
 
 from __future__ import annotations
 
 OF_RUNS = {
+    "Trainers": [
+        ("made.evaluate('valid')", "ValueError", "'train', 'val' or 'test', got 'valid'"),
+    ],
     "Loaders": [
         ("NodeFlowLoader(len, [0])", "TypeError", "sampler must be a nodeflow Sampler"),
         ("NodeFlowLoader(sampler, [0], 0)", "ValueError", "batch_size must be at least 1"),

@@ -44,10 +44,10 @@ def edge_column(graph: GraphOfPeers, name: str, argument: str, other: float | No
             f"{argument}: every relation must have the column {name!r}; without it are {without}"
         )
     columns = columns_of_relations(graph, name)
-    given = [_as_entries(rows, name, argument) for _, rows in columns]
-    entries = np.full(graph.held_part.num_edges, other or 0, np.result_type(*given))
-    for (places, _), column in zip(columns, given, strict=True):
-        entries[places] = column
+    numbers = [_as_entries(rows, name, argument) for _, rows in columns]
+    entries = np.full(graph.held_part.num_edges, other or 0, np.result_type(*numbers))
+    for (places, _), of_relation in zip(columns, numbers, strict=True):
+        entries[places] = of_relation
     return entries
 
 

@@ -205,8 +205,8 @@ class EdgeView(Frozen):
         return self.settings == {"direction": "in"}
 
     def __repr__(self) -> str:
-        given = {"where": self.where, "weight": self.weight}
-        words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        options = {"where": self.where, "weight": self.weight}
+        words = [f"{name}={value!r}" for name, value in options.items() if value is not None]
         if self.direction != "in":
             words.insert(0, repr(self.direction))
         return f"{self.graph!r}.view({', '.join(words)})"
