@@ -127,8 +127,7 @@ class History(KeptRows):
             if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
                 raise ValueError(f"dtype must be a floating type, got {dtype}")
             peers = self.graph.peers
-            # commits are exchanged by layer, so all processes must have the same
-            # history
+            # commits are exchanged by layer, so all processes must have the same history
             facts = {
                 "widths": self.widths,
                 **view.settings,

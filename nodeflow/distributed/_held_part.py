@@ -76,8 +76,8 @@ class PartOfFolder(HeldPart):
     def relations(self) -> Mapping[Relation, OfType]:
         relations = {}
         for name, relation in self._relations.items():
-            here = {column: HeldRows.of(rows) for column, rows in relation.data.items()}
-            relations[name] = OfType(name, relation.ids, GraphFrame(len(relation), here))
+            columns = {column: HeldRows.of(rows) for column, rows in relation.data.items()}
+            relations[name] = OfType(name, relation.ids, GraphFrame(len(relation), columns))
         return relations
 
     @property

@@ -55,7 +55,8 @@ class ArrayWriter:
     def append(self, rows: Tensor | Array) -> None:
         """Append rows ``[k, *row]`` of the type of the file."""
         if isinstance(rows, Tensor):
-            plain = rows.detach().cpu().resolve_conj().resolve_neg()
+            numbers = rows.detach().cpu()
+            plain = numbers.resolve_conj().resolve_neg()
             rows = as_array(plain.contiguous())
         self.num_rows += len(rows)
         # opened for each piece: a graph in many parts has more files than a process may hold open
