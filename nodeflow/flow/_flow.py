@@ -430,7 +430,7 @@ class Flow(Frozen):
         >>> mean, largest
         (tensor([1.5000, 2.0000, 0.0000]), tensor([2., 2., 0.]))
         """
-        return ops.aggregate(self.structure, h, reduce, weight)  # type: ignore[no-any-return]
+        return ops.aggregate(self.structure, h, reduce, weight)
 
     def aggregate_beside_own(
         self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None

@@ -116,8 +116,12 @@ class FrameView:
     def __init__(self, view: LayerView | FlowView) -> None:
         self._view = view
 
-    def __getitem__(self, index: Any) -> Any:
-        parts = self._view[index]
+    @overload
+    def __getitem__(self, index: int | tuple[int, int]) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Frame, ...]: ...
+    def __getitem__(self, index: Any) -> Frame | tuple[Frame, ...]:
+        parts: Layer | Flow | tuple[Layer | Flow, ...] = self._view[index]
         if isinstance(parts, tuple):
             return tuple(part.data for part in parts)
         return parts.data

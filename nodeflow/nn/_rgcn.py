@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
@@ -202,7 +200,7 @@ class RGCNConv(FlowConv):
                 matrix = torch.block_diag(*blocks)
             products.append(sparse_linear(x, matrix))
         edges = Structure._trusted(flow.indptr, pair, len(pairs))
-        return cast(Tensor, aggregate(edges, torch.cat(products), "sum", share))
+        return aggregate(edges, torch.cat(products), "sum", share)
 
 
 def _checked_types(types: Tensor, num_relations: int, name: str) -> Tensor:

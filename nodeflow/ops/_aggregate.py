@@ -6,7 +6,7 @@ matrix of the size of the rows with zeros, and add the two.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -22,13 +22,28 @@ from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
 
+@overload
+def aggregate(
+    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ...
+) -> Tensor: ...
+
+
+@overload
+def aggregate(
+    structure: Structure,
+    h: Tensor,
+    reduce: list[str] | tuple[str, ...],
+    weight: Tensor | None = ...,
+) -> tuple[Tensor, ...]: ...
+
+
 @opaque
 def aggregate(
     structure: Structure,
     h: Tensor,
     reduce: str | list[str] | tuple[str, ...] = "sum",
     weight: Tensor | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to
     ``[num_dst, ...]``.
 
