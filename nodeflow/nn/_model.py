@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, TypeGuard, cast
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -378,14 +378,18 @@ def inference(
     model: nn.Module,
     graph: Graph | EdgeView | Propagation,
     h: Tensor | Rows,
-    **options: Any,
+    *,
+    nodes: IdsLike | None = None,
+    chunk_size: int | None = None,
+    progress: bool = False,
+    out: Tensor | None = None,
+    folder: FileLike | None = None,
 ) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
     A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your
     own has no method ``inference``. Only the FlowModel inside is computed; steps of the wrapper
-    before or after it are not. ``options`` are those of
-    ``FlowModel.inference``: ``nodes``, ``chunk_size``, ``progress``, ``out`` and ``folder``.
+    before or after it are not. The keywords are those of ``FlowModel.inference``.
 
     Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one
     FlowModel.
@@ -402,7 +406,15 @@ def inference(
         raise ValueError(
             f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}"
         )
-    return models[0].inference(graph, h, **options)
+    return models[0].inference(
+        graph,
+        h,
+        nodes=nodes,
+        chunk_size=chunk_size,
+        progress=progress,
+        out=out,
+        folder=folder,
+    )
 
 
 def check_batch(model: FlowModel, batch: object) -> None:

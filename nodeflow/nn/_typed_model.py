@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow._core.base.calls import Explained
 from nodeflow._core.base.checks import as_count, check_type
+from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.edges.view import EdgeView
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
@@ -243,13 +244,26 @@ class TypedModel(FlowModel):
         self,
         graph: Graph | EdgeView | Propagation,
         h: Tensor | Rows | None = None,
-        **options: Any,
+        *,
+        nodes: IdsLike | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        out: Tensor | None = None,
+        folder: FileLike | None = None,
     ) -> Tensor:
-        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``, which has the
-        ``options``; ``h`` as for a call.
+        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
+        call.
         """
         rows = EncodedRows(self._maker, whole_graph(graph)) if h is None else h
-        return super().inference(graph, rows, **options)
+        return super().inference(
+            graph,
+            rows,
+            nodes=nodes,
+            chunk_size=chunk_size,
+            progress=progress,
+            out=out,
+            folder=folder,
+        )
 
     @property
     def _maker(self) -> TypedLinear:

@@ -4,13 +4,14 @@ or without.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import check_one_of
+from nodeflow._core.base.types import FileLike
 from nodeflow._core.edges.view import EdgeView, as_view
 from nodeflow._core.rows.rows import Rows
 from nodeflow.control_variates import (
@@ -146,7 +147,10 @@ class VRModel(FlowModel):
         *,
         chunk_size: int | None = None,
         progress: bool = False,
-        **options: Any,
+        aggregated: str = "on demand",
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+        folder: FileLike | None = None,
     ) -> History:
         """Return a history for this model, whose rows one full pass of the model has made.
 
@@ -157,7 +161,7 @@ class VRModel(FlowModel):
             x: rows of the input layer for all nodes. Their sums over all neighbours are computed
                 once (``inputs`` of ``History``), unless the input layer has a history of its own.
             chunk_size, progress: of the pass, see ``Updater``.
-            options: ``aggregated``, ``dtype``, ``device`` and ``folder`` of ``History``.
+            aggregated, dtype, device, folder: see ``History``.
 
         Raises what ``History`` and ``Updater`` raise.
         """
@@ -168,7 +172,15 @@ class VRModel(FlowModel):
             view.graph.edata["edge_norm"] = edge_norm(view, self.norm)
             view = view.with_weight("edge_norm")
         inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
-        history = History(view, self.history_widths, inputs=inputs, **options)
+        history = History(
+            view,
+            self.history_widths,
+            inputs=inputs,
+            aggregated=aggregated,
+            dtype=dtype,
+            device=device,
+            folder=folder,
+        )
         Updater(self, history, x, chunk_size=chunk_size, progress=progress).run()
         return history
 
