@@ -228,7 +228,15 @@ class LinkTask(Task):
             line += "; seeds are the ends of edges and of negatives"
         if not self.network.encodes:
             return [line]
-        return [*super().description(), line]
+        lines = [*super().description(), line]
+        hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
+        # such a model trains on what is left of the graph, and scores low for no visible reason
+        if self.loader is not None and hidden > 0.5:
+            lines.append(
+                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller "
+                "--batch-size leaves more"
+            )
+        return lines
 
     # ---- evaluation
 

@@ -253,6 +253,14 @@ def test_messages_never_go_along_the_seed_edges() -> None:
             assert not asked & {tuple(sorted(pair)) for pair in torch.stack(ends, 1).tolist()}
 
 
+@pytest.mark.parametrize(("size", "told"), [(70, False), (140, True)])
+def test_a_step_that_hides_most_edges_is_told(size: int, told: bool) -> None:
+    settings = LINKS.replace(model="sage", fanouts=(2, 2), batch_size=size)
+    lines = Trainer(wheel(features=True), settings).task.description()
+    words = "no message goes along the edges of a step, 100% of all: a smaller --batch-size"
+    assert any(words in line for line in lines) is told
+
+
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
     trainer = Trainer(
