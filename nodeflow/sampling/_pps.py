@@ -15,10 +15,8 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import (
-    LARGEST,
     Ints,
     as_array,
-    as_ids,
     check_indptr,
     describe,
     first_true,
@@ -330,11 +328,17 @@ def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLi
     check_weights(values, "weight")
     ends = integers(indptr, "indptr")
     counts = as_array(k, "k")
+    if counts.size and counts.dtype.kind not in "iu":
+        raise TypeError(f"k must be an integer, or one per row, got {describe(k)}")
     check_indptr(ends, len(values))
     rows = len(ends) - 1
     if counts.shape not in ((), (rows,)):
         raise ValueError(f"k must be an integer, or one per row ({rows}), got shape {counts.shape}")
-    numbers = as_ids(np.broadcast_to(counts, rows), "k", LARGEST, "count", lower=-1)
+    numbers = np.broadcast_to(counts, rows).astype(np.int64)
+    if (i := first_true(numbers < -1)) is not None:
+        raise ValueError(
+            f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}"
+        )
     return torch.from_numpy(kernels.pps.row_probabilities(ends.astype(np.int64), values, numbers))
 
 

@@ -356,13 +356,13 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
         ),
         (
             "sampling.base.inclusion_probabilities([1.0, 2.0], [0, 1, 2], [1, -2])",
-            "IndexError",
-            "k[1] is -2",
+            "ValueError",
+            "k must be at least 0, or -1 for all edges, but k of row 1 is -2",
         ),
         (
             "sampling.base.inclusion_probabilities([1.0, 2.0], [0, 2], 1.5)",
             "TypeError",
-            "k must hold integer",
+            "k must be an integer, or one per row, got",
         ),
         (
             "sampling.base.inclusion_probabilities([[1.0], [2.0]], [0, 2], 1)",
