@@ -29,6 +29,7 @@ class Hosts:
         self.gbits = gbits
         self.names = [f"nodeflow-{os.getpid()}-{time.monotonic_ns()}-{host}" for host in range(2)]
         self.addresses = ["10.77.0.1", "10.77.0.2"]
+        self.started: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Hosts:
         try:
@@ -75,14 +76,18 @@ class Hosts:
                 for pid in _call("ip", "netns", "pids", name).split():
                     with suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGKILL)
+        for process in self.started:
+            process.wait()
+        for name in self.names:
             with suppress(OSError):
                 _call("ip", "netns", "del", name)
 
     def start(self, host: int, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start a command on a host; ``options`` are those of ``subprocess.Popen``."""
-        return subprocess.Popen(
-            ["ip", "netns", "exec", self.names[host], *words], text=True, **options
-        )
+        line = ["ip", "netns", "exec", self.names[host], *words]
+        process = subprocess.Popen(line, text=True, **options)
+        self.started.append(process)
+        return process
 
     def torchrun(self, host: int, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start torchrun on a host, for one process on each of the two, as a user would type it."""

@@ -132,7 +132,7 @@ import sys
 from nodeflow._processes import default_group
 from nodeflow.training._cli import main
 
-present._PATIENCE = 20.0  # in place of half an hour
+default_group._PATIENCE = 20.0  # in place of half an hour
 sys.exit(main())
 """
 GONE = "rank 1 has ended, is stopped, or is elsewhere"
@@ -147,17 +147,21 @@ def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, en
     more = ["--batch-size", "10", "--epochs", "100000", "--patience", "100000"]
     words = [str(place / "patient.py"), "train", *data_of(place, "whole"), *RUN, *more]
     running = [start(hosts, place, host, *words) for host in range(2)]
-    wait_for(r"(?m)^ +3 ", place / "0.out")
+    wait_for(r"(?m)^ +3 ", place / "0.out", running[0])
     hosts.cut(end)
     for host, why in enumerate([GONE, STORE]):
-        wait_for(f"an exchange between processes broke off at .*: {why}", place / f"{host}.err")
+        said = f"an exchange between processes broke off at .*: {why}"
+        wait_for(said, place / f"{host}.err", running[host])
     assert [process.wait(_HANGS) for process in running] == [1, 1]
 
 
-def wait_for(words: str, file: Path) -> None:
+def wait_for(words: str, file: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until a process has written such words; fail where it ends, or hangs, without them."""
     end = time.monotonic() + _HANGS
+    has_ended = False
     while not re.search(words, file.read_text()):
-        assert time.monotonic() < end, (
-            f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
-        )
+        written = f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
+        assert not has_ended, f"the process ended: {written}"
+        assert time.monotonic() < end, f"the process hangs: {written}"
         time.sleep(0.1)
+        has_ended = process.poll() is not None

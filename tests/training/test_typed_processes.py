@@ -139,7 +139,9 @@ def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, fol
     for one, other in zip(first, second, strict=True):
         for what in ("records", "scores", "weights"):
             assert one[what] == other[what]
-            assert close(one[what], alone[what]), what
+            # Adam divides a gradient by its own size: for one near 0, another order of the sum moves
+            # the weight by as much as 2.2e-5, a thousandth of a step.
+            assert close(one[what], alone[what], 1e-4), what
 
 
 def test_the_target_is_named_when_a_graph_is_cut(
