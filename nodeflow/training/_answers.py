@@ -130,9 +130,9 @@ class Answers(Epochs):
             begin = np.maximum.accumulate(np.where(first_of_query, position, 0))
             first_of_query |= (position - begin) % MOST_ANSWERS == 0
         self._first = np.append(np.flatnonzero(first_of_query), len(answer))
-        self._side, kinds, self._node = keys[:, first_of_query]
+        self._side, kinds, self._node = torch.from_numpy(keys[:, first_of_query])
         self._relation = kinds if has_relations else None
-        self._answer = answer[order]
+        self._answer = torch.from_numpy(answer[order])
 
     # the last batch may be smaller, so the quotient is rounded up
     def num_batches(self, epoch: int = 0) -> int:
@@ -154,28 +154,21 @@ class Answers(Epochs):
         chosen = np.array_split(step, self._size)[self._rank]
         num_answers = float(np.diff(self._first)[step].sum() / self._size)
         indptr, places = kernels.csr.csr_rows(self._first, chosen)
-        counts = np.diff(indptr)
+        counts = torch.from_numpy(np.diff(indptr))
         # by answer, a query weighs as much as it has answers in this batch
-        weight = counts.astype(np.float32)
+        weight = counts.float()
         total = num_answers
         if not self.by_answer:
-            weight = np.ones(len(chosen), np.float32)
+            weight = torch.ones(len(chosen))
             total = len(step) / self._size
-        relation = None
-        if self._relation is not None:
-            relation = torch.from_numpy(self._relation[chosen])
-        side = torch.from_numpy(self._side[chosen])
-        node = torch.from_numpy(self._node[chosen])
-        query = np.repeat(np.arange(len(chosen)), counts)
-        answer = torch.from_numpy(self._answer[places])
         return AnswerBatch(
             self.graph,
-            side,
-            node,
-            relation,
-            torch.from_numpy(query),
-            answer,
-            torch.from_numpy(weight),
+            self._side[chosen],
+            self._node[chosen],
+            None if self._relation is None else self._relation[chosen],
+            torch.arange(len(chosen)).repeat_interleave(counts),
+            self._answer[places],
+            weight,
             total,
             num_answers,
         )
