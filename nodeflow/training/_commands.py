@@ -140,30 +140,31 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
 def compare(options: argparse.Namespace, say: Say) -> None:
     """Print a table of runs, and draw their curves."""
     results = {str(folder): _result(folder) for folder in options.folders}
-    metric = _metric_of_all([*results.values()])
+    metrics = sorted({str(result["metric"]) for result in results.values()})
+    # test scores are comparable if one metric chose the epochs of all
+    if len(metrics) > 1:
+        raise ValueError(
+            f"the best epochs of these runs were chosen by {' and '.join(metrics)}; compare runs "
+            "with the same metric"
+        )
+    metric = metrics[0]
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
     rows = [_compared(name, result, metric, logs[name]) for name, result in results.items()]
     lines = _table(rows)
     for line in lines:
         say(line)
-    differ_in_validation = "validate" in lines[0].split()
-    if differ_in_validation:
+    if "validate" in lines[0].split():
         say(
             "validated differently: test and val above are from all neighbours, but best epochs "
             "and curves are of each run's own validation; train all with --validate full to "
             "compare these"
         )
     if options.output is not None:
-        if differ_in_validation:
-            logs = {
-                f"{name} (validation {results[name]['settings']['validate']})": records
-                for name, records in logs.items()
-            }
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
 
 
-_ALWAYS = ("run", "test ", "val ", "best epoch", "seconds", "edges")
+_ALWAYS = ("run", "test ", "val ", "best epoch", "seconds")
 """The titles of ``compare`` that are there also where runs do not differ begin like this."""
 
 
@@ -190,15 +191,12 @@ def _compared(
             f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has "
             f"{len(records)} epochs, but the best one is epoch {best_epoch}"
         )
-    row = {"run": name, "data": result["dataset"], "best by": result["metric"]}
+    row = {"run": name, "data": result["dataset"]}
     for part in ("test", "val"):
         score = result["scores"].get(part, {}).get(metric)
         row[f"{part} {metric}"] = "-" if score is None else f"{score:.4f}"
     row["best epoch"] = str(best_epoch)
     row["seconds"] = f"{sum(record.seconds for record in records):.1f}"
-    # of edges a log has the rate
-    edges = sum(record.seconds * record.edges_per_second for record in records)
-    row["edges"] = f"{edges / 1e6:.3g}M"
     return row | {setting: str(value) for setting, value in result["settings"].items()}
 
 
@@ -213,24 +211,6 @@ def _result(folder: Path) -> dict[str, Any]:
         settings["validate"] = "full" if is_full else "sampled"
     settings["processes"] = result.get("processes", 1)
     return result
-
-
-def _metric_of_all(results: Sequence[Values]) -> str:
-    """Return the metric that chose the best epochs, or else the first that all runs have."""
-    # test scores of a metric that chose the epochs of all are comparable; another one is second
-    # best
-    chosen = [*dict.fromkeys(str(result["metric"]) for result in results)]
-    if len(chosen) == 1:
-        return chosen[0]
-    measured: list[dict[str, float]] = [
-        result["scores"].get("test") or result["scores"].get("val", {}) for result in results
-    ]
-    for name in (*chosen, *measured[0]):
-        if all(name in names for names in measured):
-            return name
-    raise ValueError(
-        f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common"
-    )
 
 
 # data sets
