@@ -83,12 +83,9 @@ class LinkTask(Task):
                 f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes"
             )
         self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
-        metric = settings.run.metric
-        if metric not in ("", *METRICS):
-            raise ValueError(
-                f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}"
-            )
-        self.metric = self.metrics[metric or "mrr"]
+        metric = settings.run.metric or "mrr"
+        check_one_of(metric, "metric of task 'link'", METRICS)
+        self.metric = self.metrics[metric]
         links = split_edges(dataset, settings.graph.edge_type, settings.run.target)
         self.target, self.relation, self.triples, graph = links
         schema = graph.schema

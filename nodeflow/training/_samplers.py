@@ -25,12 +25,9 @@ from nodeflow.training._options import SamplerSettings
 from nodeflow.transform import DEGREES, add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
-_FIXED_BY_MODEL = {
-    "weight": "the model says what its sums are weighted with; a model of your own reads the edge "
-    "columns of a batch",
-    "edge_filter": "full neighbourhoods would not follow it; give a data set without those edges",
-    "include_dst": "models read the own rows of nodes",
-}
+# the model says what its sums are weighted with, reads the own rows of nodes, and full
+# neighbourhoods would not follow a filter of edges
+_FIXED_BY_MODEL = ("weight", "edge_filter", "include_dst")
 _SAID_ELSEWHERE = (
     "graph",
     "fanouts",
@@ -80,11 +77,6 @@ class Method:
                 f"{list(settings.fanouts)}"
             )
         for name, value in settings.options.items():
-            if name in _FIXED_BY_MODEL:
-                raise ValueError(
-                    f"sampler_options: {name!r} (= {value!r}) cannot be set here: "
-                    f"{_FIXED_BY_MODEL[name]}"
-                )
             if name not in options:
                 raise ValueError(
                     f"sampler_options: {name!r} (= {value!r}) is no option of sampler "

@@ -352,7 +352,7 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
     [
         (
             {"metric": "accuracy"},
-            "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'",
+            "metric of task 'link' must be 'mrr', 'mean_rank', .* got 'accuracy'",
         ),
         (
             {"edge_type": "kind"},

@@ -64,9 +64,9 @@ def other_edges(data: Dataset) -> Dataset:
         (another_label, "in", {}, "its labels are .* write them again with nodeflow"),
         (with_features(lambda feat: feat * 2), "in", {}, r"its features are torch.float32 .*checksum"),
         (with_features(torch.Tensor.double), "in", {},
-         r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 "
-         r"\[300, 3\]"),
-        (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
+         r"its features are torch.float32 \[256, 3\] .*, and those of the data set torch.float64 "
+         r"\[256, 3\]"),
+        (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[256, 2\]"),
         (None, "in", {"direction": "both"}, "sizes are .* 1,800.* data set .* 3,580.*, with direction 'both'"),
         (None, "out", {}, "its edges between parts are .*, with direction 'in'"),
         (lambda _: debian(), "in", {}, "its types and sizes are .* 300"),
@@ -99,19 +99,17 @@ def test_edge_types_must_be_those_of_messages(
     data.save(tmp_path / "data")
     words = [
         "partition",
-        str(tmp_path / "data"),
-        "--parts",
-        "6",
-        "--output",
-        str(tmp_path / "parts"),
+        tmp_path / "data",
+        "--parts 6 --output",
+        tmp_path / "parts",
     ]
-    assert status([*words, "--edge-type", "kind"]) == 0
+    assert status([*words, "--edge-type kind"]) == 0
     settings = partitioned(
         tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1
     )
     with pytest.raises(ValueError, match="its values of edge column 'other' are"):
         Trainer(data, settings)
-    assert status([*words, "--edge-type", "other", "--overwrite"]) == 0
+    assert status([*words, "--edge-type other --overwrite"]) == 0
     train(data, settings)
 
 
