@@ -31,7 +31,7 @@ from nodeflow.datasets import (
 )
 from nodeflow.distributed import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._choices import SAMPLERS, Values
+from nodeflow.training._choices import Values
 from nodeflow.training._data import (
     PARTS,
     described,
@@ -139,7 +139,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
 
 def compare(options: argparse.Namespace, say: Say) -> None:
     """Print a table of runs, and draw their curves."""
-    results = {str(folder): _result(folder) for folder in options.folders}
+    results = {str(folder): read_result(folder) for folder in options.folders}
     metrics = sorted({str(result["metric"]) for result in results.values()})
     # test scores are comparable if one metric chose the epochs of all
     if len(metrics) > 1:
@@ -150,15 +150,8 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     metric = metrics[0]
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
     rows = [_compared(name, result, metric, logs[name]) for name, result in results.items()]
-    lines = _table(rows)
-    for line in lines:
+    for line in _table(rows):
         say(line)
-    if "validate" in lines[0].split():
-        say(
-            "validated differently: test and val above are from all neighbours, but best epochs "
-            "and curves are of each run's own validation; train all with --validate full to "
-            "compare these"
-        )
     if options.output is not None:
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
@@ -197,20 +190,9 @@ def _compared(
         row[f"{part} {metric}"] = "-" if score is None else f"{score:.4f}"
     row["best epoch"] = str(best_epoch)
     row["seconds"] = f"{sum(record.seconds for record in records):.1f}"
-    return row | {setting: str(value) for setting, value in result["settings"].items()}
-
-
-def _result(folder: Path) -> dict[str, Any]:
-    """Return the result of a finished run; its settings say how it validated, never "auto"."""
-    result = read_result(folder)
-    settings = result["settings"]
-    if settings.get("task") == "link":
-        settings["validate"] = "full"  # ranks are always of rows from all neighbours
-    elif settings.setdefault("validate", "sampled") == "auto":
-        is_full = SAMPLERS[settings["sampler"]].validates_fully
-        settings["validate"] = "full" if is_full else "sampled"
-    settings["processes"] = result.get("processes", 1)
-    return result
+    row |= {setting: str(value) for setting, value in result["settings"].items()}
+    row["processes"] = str(result.get("processes", 1))
+    return row
 
 
 # data sets

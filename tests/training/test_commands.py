@@ -103,15 +103,6 @@ def test_predictions_are_those_of_the_model(cli: Cli) -> None:
     assert accuracy == pytest.approx(facts_of("gcn")["scores"]["test"]["accuracy"])
 
 
-def test_a_parquet_file_has_the_columns_of_the_table(cli: Cli) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    for file in ("out.csv", "out.parquet"):
-        cli("predict gcn --nodes val --output", file)
-    stored = parquet.read_table("out.parquet").to_pylist()
-    rows = [{name: str(value) for name, value in row.items()} for row in stored]
-    assert rows == rows_of(Path("out.csv"))
-
-
 def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(cli: Cli) -> None:
     np.save("ids.npy", [7, 3, 7])
     predict = "predict sage --data two --output x.npy --nodes"
@@ -311,21 +302,6 @@ def test_compare_needs_whole_folders(cli: Cli) -> None:
         Path("sage/result.json").write_text(damage)
         words = "sage/result.json is damaged, or no result of a run"
         assert words in cli.failure("compare sage")
-
-
-def test_compare_says_what_runs_were_validated_on(cli: Cli) -> None:
-    """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour
-    sampling on batches.
-    """
-    cli.train(TWO, Path("ladies"), "--no-plot --sampler ladies --fanouts 9 9")
-    cli.train(TWO, Path("full"), "--no-plot --validate full")
-    printed = cli("compare sage ladies")
-    header, first, second, warning = printed.splitlines()
-    assert "validate" in header.split()
-    assert "sampled" in first.split()
-    assert "full" in second.split()
-    assert "train all with --validate full" in warning
-    assert "validate" not in cli("compare ladies full")
 
 
 def test_runs_of_different_metrics_are_not_compared(cli: Cli) -> None:
