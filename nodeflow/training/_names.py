@@ -15,7 +15,6 @@ from torch import Tensor
 from nodeflow._core.base.checks import Ints, first_true
 from nodeflow._core.rows.rows import is_sparse, whole_column
 from nodeflow._core.schema import Schema
-from nodeflow._files.text.words import is_integer
 from nodeflow.datasets import FEATURES, Dataset, columns_of_features, has_label
 from nodeflow.graph import Graph
 from nodeflow.training._choices import Values
@@ -236,7 +235,8 @@ def _places(known: Any, given: Any, subject: str) -> list[int] | None:
     if known is None or given is None:
         model, data = ("numbers", "names") if known is None else ("names", "numbers")
         raise ValueError(
-            f"{subject} has {data}, and the model knows {model}: give the data {model} too"
+            f"{subject} has {data}, and the model knows {model}: give the data {model} too, or "
+            "leave it out"
         )
     # names that are all the same need not be unique, but those that are looked up must be
     for names in (known, given):
@@ -284,15 +284,6 @@ def _renumbered(numbers: Any, known: Words, given: Words, subject: str) -> Any:
 
 def _labels(label: Tensor, known: Words, given: Words, subject: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
-    if label.ndim == 1 and not label.is_floating_point():
-        # a number is its own name: few of many classes are codes with names in one of the two, and
-        # numbers in the other
-        if known is None and given and all(map(is_integer, given)):
-            return torch.tensor([*map(int, given), -1])[label]
-        if given is None and known and all(map(is_integer, known)):
-            codes, place = label.unique(return_inverse=True)
-            label = torch.where(label < 0, label, place)
-            given = [*map(str, codes.tolist())]
     # numbers to predict have no names
     if label.ndim == 1 or given == known:
         return label if label.is_floating_point() else _renumbered(label, known, given, subject)

@@ -435,34 +435,6 @@ def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() ->
     assert not features_of(Names.of(data()).align(data(feat=feat)).graph)
 
 
-def test_class_codes_and_classes_that_are_numbers_are_the_same_names() -> None:
-    """Few classes of large numbers become codes, all of 150 stay numbers: either is found in the
-    other.
-    """
-
-    def data(label: list[int], names: tuple[str, ...] | None) -> Dataset:
-        graph = Graph.from_edges(
-            [0], [1], num_nodes=len(label), ndata={"label": torch.tensor(label)}
-        )
-        return Dataset(
-            "x", graph, class_names=names, num_classes=len(names or ()) or max(label) + 1
-        )
-
-    codes = data([0, 2, -1, 1], ("10", "20", "90210"))
-    numbers = data([20, 10, -1, 20], None)
-    assert Names.of(codes).align(numbers).graph.ndata["label"].tolist() == [1, 0, -1, 1]
-    assert Names.of(data([149, 0], None)).align(codes).graph.ndata["label"].tolist() == [
-        10,
-        90210,
-        -1,
-        20,
-    ]
-    with pytest.raises(ValueError, match="the model knows no '30'; leave it out"):
-        Names.of(codes).align(data([30, 10], None))
-    with pytest.raises(ValueError, match="has numbers, and the model knows names"):
-        Names.of(data([0, 1], ("10", "x"))).align(numbers)
-
-
 def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli) -> None:
     """The reverses of edges have kinds of their own, after all that the model knows."""
     nodes, edges = people()
