@@ -71,9 +71,8 @@ class Method:
         """Raise ValueError for options and fanouts that the sampler does not have."""
         options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
         if not cls.traits.by_type and any(isinstance(size, dict) for size in settings.fanouts):
-            names = ", ".join(name for name, traits in SAMPLERS.items() if traits.by_type)
             raise ValueError(
-                f"fanouts by name go with sampler {names}, not with {settings.name!r}; got "
+                f"fanouts by name do not go with sampler {settings.name!r}; got "
                 f"{list(settings.fanouts)}"
             )
         for name, value in settings.options.items():

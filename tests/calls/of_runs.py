@@ -559,22 +559,22 @@ OF_RUNS = {
         (
             "training.Settings(sampler='cv', fanouts=[{'writes': 2}] * 2)",
             "ValueError",
-            "shadow, not with 'cv'; got",
+            "do not go with sampler 'cv'; got",
         ),
         (
             "training.Settings(sampler='saint', fanouts=[{'writes': 2}] * 2)",
             "ValueError",
-            "shadow, not with 'saint'; got",
+            "do not go with sampler 'saint'; got",
         ),
         (
             "training.Settings(sampler='cluster', fanouts=[{'writes': 2}] * 2)",
             "ValueError",
-            "shadow, not with 'cluster'; got",
+            "do not go with sampler 'cluster'; got",
         ),
         (
             "training.Settings(sampler='random-walk', fanouts=[{'writes': 2}] * 2)",
             "ValueError",
-            "shadow, not with 'random-walk'; got",
+            "do not go with sampler 'random-walk'; got",
         ),
     ],
     "Pictures": [
