@@ -112,13 +112,7 @@ class PartBatches(Epochs):
         return derive_key(hash_ids(np.array([file.checksum for file in files], np.int64)))
 
     def __repr__(self) -> str:
-        parts = self.buffer.partitions.num_parts
-        slots = self.buffer.slots
-        states = len(self.buffer.order_of(max(self.epoch, 0)).states)
-        return (
-            f"PartBatches({slots} of {parts} parts in memory, {states} states, {len(self)} batches "
-            f"of {self.batch_size})"
-        )
+        return f"PartBatches({self.buffer!r}, {len(self)} batches of {self.batch_size})"
 
 
 def open_partitions(

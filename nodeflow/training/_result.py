@@ -214,15 +214,6 @@ class Result:
         return self.task.network
 
     @property
-    def is_best_last(self) -> bool:
-        """Whether the best epoch is the last one, so that more epochs may help."""
-        return (
-            bool(self.records)
-            and not math.isnan(self.best_val_score)
-            and self.best_epoch == len(self.records)
-        )
-
-    @property
     def test_score(self) -> float:
         """The metric ``metric`` on the test nodes, NaN without test nodes."""
         return self.scores.get("test", {}).get(self.metric, math.nan)

@@ -222,11 +222,6 @@ def _run_first(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
     say("")
     for part, scores in result.scores.items():
         say(scores_line(part, scores))
-    if result.is_best_last and run.settings.run.epochs > 1:
-        say(
-            f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better "
-            "model"
-        )
     title = f"{trainer.task.dataset.name}, {run.settings.model.name}: {tested}"
     # the picture needs a package that the results do not
     written = save(result, folder, curves=title if has_picture else None)
@@ -261,11 +256,7 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
             f"{total:,} in all"
         )
     if isinstance(trainer.batches, PartBatches):
-        buffer = trainer.batches.buffer
-        yield (
-            f"{settings.storage.slots} of {buffer.partitions!r} in memory, order "
-            f"{settings.storage.order}: at most {buffer.held_bytes / 1e6:,.0f} MB"
-        )
+        yield repr(trainer.batches.buffer)
 
 
 def _width(metric: str) -> int:

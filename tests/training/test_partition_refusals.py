@@ -139,7 +139,7 @@ def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_pat
 
 def test_states_of_other_batches_are_refused(folders: Fixed, data: Dataset) -> None:
     batches = Trainer(data, partitioned(folders["in"])).batches
-    assert repr(batches).startswith("PartBatches(2 of 6 parts in memory, 15 states, ")
+    assert repr(batches).startswith("PartBatches(PartitionBuffer(2 of 6 parts in memory, ")
     next(iter(batches))
     state = batches.state_dict()
     assert (state["epoch"], state["batch_number"]) == (0, 1)

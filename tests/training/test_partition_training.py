@@ -28,7 +28,6 @@ from _support.training_tools import (
 
 from nodeflow._core.base.progress import Progress
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.distributed import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
 from nodeflow.training._graph import FeatureRows
 
@@ -79,11 +78,9 @@ def test_epochs_have_different_numbers_of_batches(
         status(
             [
                 "partition",
-                str(tmp_path / "data"),
-                "--parts",
-                "6",
-                "--output",
-                str(tmp_path / "parts"),
+                tmp_path / "data",
+                "--parts 6 --output",
+                tmp_path / "parts",
             ]
         )
         == 0
@@ -244,17 +241,17 @@ def test_samplers_and_models(
 def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "parts"
     run = tmp_path / "run"
-    assert status(["partition", str(folders["data"]), "--parts", "6", "--output", str(folder)]) == 0
-    words = ["--storage", "partitions", "--partitions", str(folder), "--slots", "4", "--no-plot"]
-    assert "4 of Partitions(6 parts of 50 nodes, 3580 edges, " in cli.train(
+    assert status(["partition", folders["data"], "--parts 6 --output", folder]) == 0
+    words = ["--storage partitions --partitions", folder, "--slots 4 --no-plot"]
+    assert "\nPartitionBuffer(4 of 6 parts in memory, at most " in cli.train(
         folders["data"], run, *words
     )
     assert "--resume takes the settings of its folder, but slots was given too" in cli.failure(
-        "train", "--resume", run, "--slots", "2"
+        "train --resume", run, "--slots 2"
     )
-    assert status(["train", "--resume", str(run), "--epochs", "3", "--no-plot"]) == 0
+    assert status(["train --resume", run, "--epochs 3 --no-plot"]) == 0
     whole = tmp_path / "whole"
-    assert command(folders["data"], whole, *words, "--epochs", "3") == 0
+    assert command(folders["data"], whole, *words, "--epochs 3") == 0
     assert (whole / "checkpoint.safetensors").read_bytes() == (
         run / "checkpoint.safetensors"
     ).read_bytes()
@@ -262,13 +259,10 @@ def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     assert (
         status(
             [
-                "train",
-                "--resume",
-                str(run),
-                "--epochs",
-                "4",
-                "--partitions",
-                str(moved),
+                "train --resume",
+                run,
+                "--epochs 4 --partitions",
+                moved,
                 "--no-plot",
             ]
         )
@@ -276,17 +270,5 @@ def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     )
     shutil.rmtree(moved)  # what follows reads the data set alone
     assert "test  accuracy" in cli("evaluate", run)
-    assert status(["predict", str(run), "--output", str(tmp_path / "out.csv")]) == 0
-    assert "moved" in cli.failure("train", "--resume", run, "--epochs", "5")
-
-
-def test_partitions_in_every_direction(folders: Fixed, data: Dataset) -> None:
-    for name in ("in", "out", "both"):
-        written = Partitions.open(folders[name], verify=True)
-        graph = Trainer(data, FAST.replace(direction=name)).task.graph
-        src, dst = graph.edges()
-        size = written.num_parts
-        counts = torch.bincount(
-            written.partition_of(src) * size + written.partition_of(dst), minlength=size**2
-        )
-        assert written.bucket_sizes.ravel().tolist() == counts.tolist()
+    assert status(["predict", run, "--output", tmp_path / "out.csv"]) == 0
+    assert "moved" in cli.failure("train --resume", run, "--epochs 5")
