@@ -43,11 +43,11 @@ from nodeflow.training._choices import (
 if TYPE_CHECKING:
     from nodeflow.graph import Graph
 
-NEEDED: tuple[tuple[Condition, str, str], ...] = (
-    ({"storage": BUFFER}, "partitions", "the folder that nodeflow partition wrote"),
-    ({"storage": BUFFER}, "slots", "how many partitions are in memory at a time"),
-)
-"""Settings that must be given where a condition holds, and what they are."""
+NEEDED = {
+    "partitions": "the folder that nodeflow partition wrote",
+    "slots": "how many partitions are in memory at a time",
+}
+"""What storage "partitions" needs."""
 
 EXCLUDED: tuple[tuple[Condition, str], ...] = (
     (
@@ -201,11 +201,10 @@ def check_values(values: Values) -> None:
     """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for
     ``unread``.
     """
-    for condition, name, meaning in NEEDED:
-        if holds(condition, values, unknown=False) and not values[name]:
-            needing = " and ".join(_said(other, values[other]) for other in condition)
-            raise ValueError(f"{needing} needs {name}: {meaning}; got none")
-    # and here it excludes nothing: both are asked again when the facts are there
+    for name, meaning in NEEDED.items():
+        if values["storage"] in BUFFER and not values[name]:
+            raise ValueError(f"storage 'partitions' needs {name}: {meaning}; got none")
+    # a fact that is not known yet excludes nothing: all is asked again when the facts are there
     for condition, why in EXCLUDED:
         if holds(condition, values, unknown=False):
             first, *others = [_said(name, values[name]) for name in condition]

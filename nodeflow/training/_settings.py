@@ -181,17 +181,9 @@ def by_name(values: Values) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        in_group = value
-        if isinstance(value, Group):
-            # what has its default was left open
-            in_group = {
-                field.name: getattr(value, field.name)
-                for field in fields(value)
-                if getattr(value, field.name) != field.default
-            }
-        if name in GROUPS and isinstance(in_group, Mapping):
+        if name in GROUPS and isinstance(value, Mapping):
             names = {field.name: name_of(field) for field in fields(GROUPS[name])}
-            for key, entry in in_group.items():
+            for key, entry in value.items():
                 _check_known(key, entry, names, f"{name}.")
                 chosen[names[key]] = entry
         else:

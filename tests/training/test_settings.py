@@ -34,7 +34,7 @@ from nodeflow.training._choices import (
 from nodeflow.training._commands import SIDES
 from nodeflow.training._fields import Group, name_of
 from nodeflow.training._folder import Run
-from nodeflow.training._settings import FIELDS, GROUPS, conditions_of, read_toml
+from nodeflow.training._settings import FIELDS, GROUPS, conditions_of
 
 
 def test_usual_fanouts_are_those_of_the_sampler() -> None:
@@ -64,13 +64,6 @@ def test_a_file_holds_all_settings(tmp_path: Path) -> None:
 def test_a_wrong_file_of_settings(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(text)
     with pytest.raises(ValueError, match=rf"run\.toml.*{message}"):
-        Run.read(tmp_path)
-
-
-def test_a_missing_file_of_settings(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no file of settings at .*other\.toml"):
-        read_toml(tmp_path / "other.toml")
-    with pytest.raises(FileNotFoundError, match=r"is no folder of a run: it has no run\.toml"):
         Run.read(tmp_path)
 
 
@@ -123,8 +116,8 @@ OTHER: dict[str, Any] = {
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("folders")
     planted().save(place / "data")
-    words = ["partition", str(place / "data"), "--parts", "6", "--direction", "in"]
-    assert status([*words, "--output", str(place / "parts")]) == 0
+    words = ["partition", place / "data", "--parts 6 --direction in"]
+    assert status([*words, "--output", place / "parts"]) == 0
     return place
 
 
@@ -234,7 +227,6 @@ def test_settings_by_group() -> None:
     link = {"decoder": "complex", "loss": "margin", "margin": 9}
     groups = Settings(task="link", link=link, model={"name": "gcn", "hidden": 32})
     assert one == groups
-    assert Settings(task="link", link=one.link, model=one.model) == one
     assert (one.link.margin, one.model.name, one.model.hidden, one.link.loss) == (
         9.0,
         "gcn",
