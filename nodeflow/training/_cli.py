@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -112,11 +112,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         epilog="nodeflow COMMAND --help shows the options of a command.",
     )
     # the version that is installed, because torch itself would take a second to import
-    try:
-        torch = version("torch")
-    except PackageNotFoundError:
-        torch = "of unknown version"
-    words = f"nodeflow {__version__} (torch {torch})"
+    words = f"nodeflow {__version__} (torch {version('torch')})"
     parser.add_argument(
         "--version", action="version", version=words, help="show the versions, and end"
     )
