@@ -161,12 +161,13 @@ class Answers(Epochs):
         if not self.by_answer:
             weight = torch.ones(len(chosen))
             total = len(step) / self._size
+        query = torch.arange(len(chosen))
         return AnswerBatch(
             self.graph,
             self._side[chosen],
             self._node[chosen],
             None if self._relation is None else self._relation[chosen],
-            torch.arange(len(chosen)).repeat_interleave(counts),
+            query.repeat_interleave(counts),
             self._answer[places],
             weight,
             total,

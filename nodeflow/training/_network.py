@@ -95,9 +95,10 @@ class Inputs(nn.Module):
         if rows is not None:
             nodes = batch.layers[0].parent_nid
             # the gradient of a gather is as large as the table, so all rows are taken as they are
-            is_all = len(nodes) == len(rows) and torch.equal(
-                nodes, torch.arange(len(rows)).to(nodes)
-            )
+            is_all = len(nodes) == len(rows)
+            if is_all:
+                everyone = torch.arange(len(nodes))
+                is_all = torch.equal(nodes, everyone.to(nodes))
             if not is_all:
                 rows = F.embedding(nodes, rows)  # several times faster than indexing
         return self._joined(batch.inputs["feat"] if self.features else None, rows)
