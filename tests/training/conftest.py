@@ -49,8 +49,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
         ("in", "data", "in", "6"), ("both", "data", "both", "6"), ("out", "data", "out", "6"),
         ("sparse-in", "sparse", "in", "6"), ("seven", "data", "in", "7"),
     ):  # fmt: skip
-        words = ["partition", str(place / data), "--parts", parts, "--direction", direction]
-        assert status([*words, "--output", str(place / name)]) == 0
+        words = ["partition", place / data, "--parts", parts, "--direction", direction]
+        assert status([*words, "--output", place / name]) == 0
     return {path.name: path for path in place.iterdir()}
 
 

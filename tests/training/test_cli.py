@@ -149,39 +149,6 @@ def test_the_same_options_give_the_same_files_for_any_number_of_workers(
     assert all(weights[name].equal(others[name]) for name in weights)
 
 
-OPTIONS = {
-    "--model": ("gcn", "model", "gcn"),
-    "--sampler": ("cv", "sampler", "cv"),
-    "--fanouts": ("2", "fanouts", [2]),
-    "--batch-size": ("30", "batch_size", 30),
-    "--dropout": ("0.1", "dropout", 0.1),
-    "--lr": ("0.01", "lr", 0.01),
-    "--residual": (None, "residual", True),
-    "--norm": ("batch", "norm", "batch"),
-    "--sampler-option": ("replace=true", "sampler_options", {"replace": True}),
-    "--model-option": ("aggregator=pool", "model_options", {"aggregator": "pool"}),
-    "--workers": ("2", "workers", 2),
-}
-
-
-QUICK = ("--model", "--fanouts", "--sampler-option")
-
-
-@pytest.mark.parametrize(
-    "option", [pytest.param(name, marks=[] if name in QUICK else SLOW) for name in OPTIONS]
-)
-def test_an_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
-    value, name, expected = OPTIONS[option]
-    for folder, more in (("plain", []), ("other", [option, *([] if value is None else [value])])):
-        assert train(data, tmp_path / folder, *more) == 0
-    plain = untimed(tmp_path / "plain")
-    other = untimed(tmp_path / "other")
-    assert json.loads(other[2])["settings"][name] == expected
-    assert json.loads(plain[2])["settings"][name] != expected
-    # the only one that must change no number
-    assert (plain[1] == other[1]) == (option == "--workers")
-
-
 def test_every_setting_has_an_option_of_its_type() -> None:
     parser = argparse.ArgumentParser()
     add_settings(parser)
@@ -363,13 +330,7 @@ def test_info_describes_the_bundled_graph(cli: Cli) -> None:
     assert plain.startswith("debian: packages of Debian")
     assert cli("info debian") == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
-    assert subjects == [
-        "nodes",
-        "edges",
-        "names",
-        "classes",
-        "split",
-    ]
+    assert subjects == ["nodes", "edges", "names", "classes", "split"]
 
 
 def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -> None:
@@ -388,7 +349,7 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -
 DATA = "adjacency.npz edges.npz edges.csv nodes.csv valid.tsv features.npy labels.npy train.npy"
 HELP = {
     "--help": "train evaluate predict compare info",
-    "train --help-all": f"--output --no-plot --resume --config {DATA} {' '.join([*OPTIONS, *FILES])}",
+    "train --help-all": f"--output --no-plot --resume --config {DATA} {' '.join(FILES)}",
     "info --help": DATA,
     "partition --help": DATA,
     "evaluate --help": "--data",

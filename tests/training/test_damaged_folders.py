@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _support.cli_tools import Cli, status
+from _support.cli_tools import Cli
 
-from nodeflow.training import load_model, open_trainer
+from nodeflow.training import load_model
 from nodeflow.training._checkpoints import read_state, read_tensors, write_state, write_tensors
 from nodeflow.training._folder import read_log
 
@@ -162,21 +162,6 @@ def test_no_plot_stays_when_a_run_goes_on(data: Path, cli: Cli) -> None:
     assert "plot = false" in settings.read_text()
     settings.write_text(settings.read_text().replace("false", "3"))
     assert "plot must be True or False, got int 3" in cli.failure("evaluate drawn")
-
-
-def test_a_run_that_did_not_begin_says_what_to_do(tmp_path: Path, cli: Cli) -> None:
-    shown = cli.failure("train --resume", tmp_path)
-    assert "begins again with the nodeflow train that started it" in shown
-    assert status(["evaluate", tmp_path]) == 2
-
-
-def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
-    for name in ("run.toml", "c.safetensors"):
-        os.mkfifo(tmp_path / name)
-    with pytest.raises(OSError, match=r"run\.toml must be a file, but it is a FIFO"):
-        open_trainer(tmp_path)
-    with pytest.raises(OSError, match=r"c\.safetensors must be a file, but it is a FIFO"):
-        load_model(tmp_path / "c.safetensors")
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

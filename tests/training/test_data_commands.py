@@ -86,19 +86,12 @@ def test_mistakes_are_one_line(words: str, cli: Cli) -> None:
     assert not Path("g").exists()
 
 
-def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("build", data, "--output g")
-    assert (
-        read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
-    )
-
-
 def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
     cli("build", data, "--store int8 --output g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
     assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
     assert "; feat float32 as int8 [120, 4]; " in cli("info g")
-    words = ["build g", "--store int8 --output", "h"]
+    words = ["build g", "--store int8 --output h"]
     assert "floating-point numbers that are not narrow yet" in cli.failure(*words)
     assert not (tmp_path / "h").exists()
 

@@ -381,16 +381,6 @@ def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
         Trainer(wheel(), LINKS.replace(**change))
 
 
-def test_splits_that_cannot_be() -> None:
-    data = wheel()
-    data.graph.edata["split"] = data.graph.edata["split"] + 1
-    with pytest.raises(
-        ValueError,
-        match=r"edge column 'split' must hold 0 \(train\), 1 \(validation\) or 2 \(test\)",
-    ):
-        Trainer(data, LINKS)
-
-
 def test_masks_are_the_split_of_edges() -> None:
     data = wheel()
     split = data.graph.edata.pop("split")
@@ -400,24 +390,9 @@ def test_masks_are_the_split_of_edges() -> None:
     data.graph.edata.update(masks)
     by_masks, by_numbers = (Trainer(each, LINKS).task.triples for each in (data, wheel()))
     assert all(torch.equal(by_masks[part], by_numbers[part]) for part in by_numbers)
-    first = int(split.eq(2).nonzero()[0])
-    for change, message in (
-        (
-            masks["valid_mask"] | (split == 2),
-            f"val and test must not share edges, but edge {first} is in both",
-        ),
-        (
-            masks["valid_mask"] & False,
-            f"edge {int(split.eq(1).nonzero()[0])} is in none; give it to one",
-        ),
-        (
-            masks["valid_mask"].repeat(2, 1).T,
-            r"column 'valid_mask' must have one entry per edge, .* of several splits keep one",
-        ),
-    ):
-        data.graph.edata["valid_mask"] = change
-        with pytest.raises(ValueError, match=message):
-            Trainer(data, LINKS)
+    data.graph.edata["valid_mask"] = masks["valid_mask"] & False
+    with pytest.raises(ValueError, match=f"edge {int(split.eq(1).nonzero()[0])} is in none; give"):
+        Trainer(data, LINKS)
 
 
 CHANGES: list[dict[str, Any]] = [

@@ -72,7 +72,7 @@ def test_where_products_are_slow_a_model_of_other_products_is_that_of_float32(
 
 
 def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) -> None:
-    lines = cli.train(data, tmp_path / "run", "--precision", "bf16").splitlines()
+    lines = cli.train(data, tmp_path / "run", "--precision bf16").splitlines()
     (line,) = (line for line in lines if line.startswith("precision bf16: "))
     assert "bfloat16" in line
     assert not [

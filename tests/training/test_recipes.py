@@ -171,7 +171,7 @@ def test_nodes_take_none() -> None:
 
 def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -> None:
     wheel().save(tmp_path / "data")
-    words = ["--task link --epochs 2 --embedding 8 --output", "run"]
+    words = ["--task link --epochs 2 --embedding 8 --output run"]
     shown = cli("train data", *words)
     assert f"settings that were left open: {KNOWLEDGE.name}" in shown
     settings = open_trainer("run").settings

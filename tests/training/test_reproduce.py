@@ -37,18 +37,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-LINKS = [
-    "--task",
-    "link",
-    "--model",
-    "none",
-    "--link-loss",
-    "one-vs-all",
-    "--inputs",
-    "embedding",
-    "--epochs",
-    "2",
-]
+LINKS = ["--task link --model none --link-loss one-vs-all --inputs embedding --epochs 2"]
 
 
 @pytest.mark.parametrize("options", [SMALL, LINKS], ids=["nodes", "links"])

@@ -26,7 +26,7 @@ from hypothesis import given, strategies as st
 from nodeflow import NodeFlow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
-from nodeflow.training import Checkpoints, Result, Trainer, open_trainer
+from nodeflow.training import Checkpoints, Trainer, open_trainer
 from nodeflow.training._checkpoints import STATE, read_state, write_state, write_tensors
 
 RUNS = {
@@ -315,17 +315,6 @@ def test_a_state_that_is_gone_is_said(data: Path, tmp_path: Path, cli: Cli) -> N
     again = ["--config", run / "run.toml", "--output", run, "--overwrite"]
     cli("train", *again)
     assert (run / "checkpoint.safetensors").read_bytes() == files["checkpoint.safetensors"]
-
-
-def test_open_trainer(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    assert status(["train", str(data), *LONG, "--output", str(output)]) == 0
-    trainer = open_trainer(output)
-    assert trainer.is_finished
-    assert isinstance(trainer.result(), Result)
-    (output / STATE).write_bytes(b"half")
-    with pytest.raises(ValueError, match=r"state\.safetensors is damaged"):
-        open_trainer(output)
 
 
 def test_a_model_of_the_users_own_goes_on(tmp_path: Path) -> None:

@@ -152,24 +152,11 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def cut_parts(folder: Path, name: str) -> None:
     settings = ON_PARTS[name]
     data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
-    links = (
-        ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
-    )
-    cut = [
-        "partition",
-        str(folder / "data"),
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--method",
-        "hash",
-        *links,
-    ]
-    assert (
-        status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)])
-        == 0
-    )
+    cut = ["partition", folder / "data", "--for processes --parts 2 --method hash"]
+    if settings.run.task == "link":
+        cut += ["--links --edge-type", settings.graph.edge_type]
+    out = ["--output", parts_of(folder, name)]
+    assert status([*cut, "--direction", settings.graph.direction, *out]) == 0
 
 
 def parts_of(folder: Path, name: str) -> str:

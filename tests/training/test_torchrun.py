@@ -26,21 +26,8 @@ from nodeflow.training._folder import Run
 from nodeflow.training._processes import own_store
 
 STRICT = environment() | {"PYTHONWARNINGS": "error"}
-RUN = [
-    "--fanouts",
-    "4",
-    "4",
-    "--hidden",
-    "8",
-    "--epochs",
-    "4",
-    "--lr",
-    "0.02",
-    "--direction",
-    "in",
-    "--no-plot",
-]
-SAME = [*RUN, "--dropout", "0"]
+RUN = ["--fanouts 4 4 --hidden 8 --epochs 4 --lr 0.02 --direction in --no-plot"]
+SAME = [*RUN, "--dropout 0"]
 
 HURT = '''
 """A model that hurts its process: in training step number HURT_AT, on rank 1, before any restart."""
@@ -100,11 +87,11 @@ def place(tmp_path: Path) -> Path:
 def torchrun(
     place: Path, *options: str, restarts: int = 0, processes: int = 2, **more: str
 ) -> tuple[int, str, str]:
-    """Return status, output and errors of ``torchrun -m nodeflow train``."""
+    """Return status, output and errors of ``torchrun -m nodeflow train``, with options in words."""
     path = os.pathsep.join([str(ROOT), str(place)])
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}",
-         f"--max-restarts={restarts}", "-m", "nodeflow", "train", *options],
+         f"--max-restarts={restarts}", "-m", "nodeflow", "train", *" ".join(options).split()],
         capture_output=True, text=True, cwd=place, timeout=1200, check=False,
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **more},
     )  # fmt: skip
@@ -125,7 +112,7 @@ def log(folder: Path) -> list[list[float]]:
 
 
 def alone(place: Path, output: str, *options: str) -> Path:
-    assert status(["train", str(place / "whole"), *options, "--output", str(place / output)]) == 0
+    assert status(["train", place / "whole", *options, "--output", place / output]) == 0
     return place / output
 
 
@@ -136,7 +123,7 @@ def check_close(one: Path, other: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> None:
-    code, output, errors = torchrun(place, "whole", *SAME, "--batch-size", "10", "--output", "two")
+    code, output, errors = torchrun(place, "whole", *SAME, "--batch-size 10 --output two")
     assert (code, errors) == (0, "")
     assert [
         output.count(word)
@@ -151,67 +138,44 @@ def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> Non
         "state.safetensors",
         "trace.csv",
     }
-    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
+    check_close(place / "two", alone(place, "one", *SAME, "--batch-size 20"))
 
 
-OWN = ["--model", "hurt:Hurt"]
-LINKS = [
-    "--task",
-    "link",
-    "--edge-type",
-    "kind",
-    "--decoder",
-    "complex",
-    "--embedding",
-    "8",
-    "--negatives",
-    "8",
-]
+OWN = ["--model hurt:Hurt"]
+LINKS = ["--task link --edge-type kind --decoder complex --embedding 8 --negatives 8"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut", "options", "also"),
     [
-        ([], ["--share", "even"], ["--validate", "sampled"]),
-        ([], ["--share", "owned"], ["--validate", "full"]),
-        (["--links", "--edge-type", "kind"], [], LINKS),
+        ([], ["--share even"], ["--validate sampled"]),
+        ([], ["--share owned"], ["--validate full"]),
+        (["--links --edge-type kind"], [], LINKS),
     ],
     ids=["even", "owned", "links"],
 )
 def test_parts_make_the_run_of_the_whole(
     place: Path, cut: list[str], options: list[str], also: list[str]
 ) -> None:
-    words = [
-        "partition",
-        str(place / "whole"),
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--output",
-        str(place / "parts"),
-    ]
-    assert status([*words, "--direction", "in", "--method", "hash", *cut]) == 0
-    mine = [*SAME, *also, *options, "--partitions", "parts"]
-    code, output, errors = torchrun(place, *mine, "--batch-size", "10", "--output", "two")
+    words = ["partition", place / "whole", "--for processes --parts 2 --output", place / "parts"]
+    assert status([*words, "--direction in --method hash", *cut]) == 0
+    mine = [*SAME, *also, *options, "--partitions parts"]
+    code, output, errors = torchrun(place, *mine, "--batch-size 10 --output two")
     assert (code, errors) == (0, ""), output
-    check_close(place / "two", alone(place, "one", *SAME, *also, "--batch-size", "20"))
-    assert status(["evaluate", str(place / "two")]) == 2
-    assert status(["evaluate", str(place / "two"), "--data", str(place / "whole")]) == 0
+    check_close(place / "two", alone(place, "one", *SAME, *also, "--batch-size 20"))
+    assert status(["evaluate", place / "two"]) == 2
+    assert status(["evaluate", place / "two", "--data", place / "whole"]) == 0
 
 
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> None:
-    mine = [*SAME, *OWN, "--checkpoint-every", "0"]
+    mine = [*SAME, *OWN, "--checkpoint-every 0"]
     code, output, errors = torchrun(
         place,
         "whole",
         *mine,
-        "--batch-size",
-        "10",
-        "--output",
-        "two",
+        "--batch-size 10 --output two",
         HURT_AT="9",
         HURT_BY="SIGTERM",
     )
@@ -222,7 +186,7 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
     )
     state = read_state(place / "two" / "state.safetensors")
     assert (state["epoch"], state["done"], state["settings"]["batch_size"]) == (1, 3, 20)
-    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=3)
+    code, output, errors = torchrun(place, "--resume two --no-plot", *OWN, processes=3)
     assert code == 1
     assert (
         errors.count(
@@ -230,10 +194,10 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
         )
         == 1
     )
-    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=1)
+    code, output, errors = torchrun(place, "--resume two --no-plot", *OWN, processes=1)
     assert (code, errors) == (0, ""), output
     assert "goes on after epoch 1 and batch 3 of the next" in output
-    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
+    check_close(place / "two", alone(place, "one", *SAME, "--batch-size 20"))
 
 
 @pytest.mark.slow
@@ -243,18 +207,8 @@ def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
     runs.
     """
     (place / "ends.py").write_text(ENDS)
-    options = [
-        *SAME,
-        "--epochs",
-        "1",
-        "--batch-size",
-        "10",
-        "--model",
-        "ends:Sage",
-        "--output",
-        "two",
-    ]
-    code, output, errors = torchrun(place, "whole", *options)
+    options = "--epochs 1 --batch-size 10 --model ends:Sage --output two"
+    code, output, errors = torchrun(place, "whole", *SAME, *options.split())
     assert (code, errors) == (0, "")
     ends = re.findall("(?m)^ends with (.*)$", output)
     assert len(ends) == 2, output
@@ -268,19 +222,10 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
 ) -> None:
     data = ["whole"]
     if kind == "parts":
-        cut = [
-            "partition",
-            str(place / "whole"),
-            "--for",
-            "processes",
-            "--parts",
-            "2",
-            "--direction",
-            "in",
-        ]
-        assert status([*cut, "--output", str(place / "parts")]) == 0
-        data = ["--partitions", "parts"]
-    mine = [*data, *RUN, "--dropout", "0.3", *OWN, "--batch-size", "10", "--output"]
+        cut = ["partition", place / "whole", "--for processes --parts 2 --direction in --output"]
+        assert status([*cut, place / "parts"]) == 0
+        data = ["--partitions parts"]
+    mine = [*data, *RUN, "--dropout 0.3", *OWN, "--batch-size 10 --output"]
     assert torchrun(place, *mine, "wanted")[0] == 0
     code, output, errors = torchrun(
         place, *mine, "two", restarts=1, HURT_AT="15", HURT_BY="SIGKILL"
@@ -307,9 +252,7 @@ def test_the_lines_of_the_page(place: Path) -> None:
             "train " if "torchrun" in line else "nodeflow "
         )
         if "torchrun" in line:
-            assert torchrun(place, *options.split(), "--epochs", "1", "--hidden", "8", "--no-plot")[
-                ::2
-            ] == (0, "")
+            assert torchrun(place, options, "--epochs 1 --hidden 8 --no-plot")[::2] == (0, "")
         else:
             words = options.replace("whole", str(place / "whole")).replace(
                 "papers-2", str(place / "papers-2")

@@ -207,39 +207,18 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, cli: Cli) -> None:
     papers(reverse=True).save(tmp_path / "data")
     run = tmp_path / "run"
-    words = [
-        "--task",
-        "link",
-        "--target",
-        "author writes paper",
-        "--model",
-        "typed",
-        "--fanouts",
-        "writes=3,rev_writes=3",
-    ]
-    words += [
-        "2",
-        "--hidden",
-        "8",
-        "--embedding",
-        "8",
-        "--negatives",
-        "8",
-        "--batch-size",
-        "64",
-        "--chunk",
-        "16",
-    ]
-    words += ["--epochs", "2", "--no-plot", "--storage", "cached"]
+    words = ["--task link --model typed --fanouts writes=3,rev_writes=3 2 --hidden 8 --no-plot"]
+    words += ["--embedding 8 --negatives 8 --batch-size 64 --chunk 16 --epochs 2 --storage cached"]
+    words += ["--target", "author writes paper"]
     printed = cli("train", tmp_path / "data", "--output", run, *words)
     assert "links of author writes paper: train/val/test 2" in printed
     tested = next(line for line in printed.splitlines() if line.startswith(" test"))
     assert tested in cli("evaluate", run)
     assert tested in cli("evaluate", run, "--data", tmp_path / "data")
     assert "the same, bit for bit" in cli("reproduce", run)
-    assert "is finished" in cli("train", "--resume", run)
-    assert "60 nodes" in cli("predict", run, "--output", tmp_path / "all.csv", "--top", "3")
-    assert "90 nodes" in cli("predict", run, "--output", tmp_path / "src.npy", "--side", "src")
+    assert "is finished" in cli("train --resume", run)
+    assert "60 nodes" in cli("predict", run, "--output", tmp_path / "all.csv", "--top 3")
+    assert "90 nodes" in cli("predict", run, "--output", tmp_path / "src.npy", "--side src")
     with (tmp_path / "all.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 180
@@ -251,7 +230,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
         "predict", run, "--output", tmp_path / "x.csv", "--nodes", tmp_path / "ids.npy"
     )
     assert hasattr(load_model(run / "checkpoint.safetensors"), "decoder")
-    wrong = ["--fanouts", "3", "at=3"]
+    wrong = ["--fanouts 3 at=3"]
     assert (
         "fanouts[1] draws nothing: it has 'paper at venue', but its nodes are of type author, paper"
         in cli.failure(
@@ -259,10 +238,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
             tmp_path / "data",
             "--output",
             tmp_path / "wrong",
-            "--task",
-            "link",
-            "--target",
-            "writes",
+            "--task link --target writes",
             *wrong,
         )
     )

@@ -105,23 +105,9 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         for data, name, words in [
             cut for cut in cuts if cut[1] in {parts_of(name) for name in names}
         ]:
-            cut = [
-                "partition",
-                str(folder / data),
-                "--for",
-                "processes",
-                "--parts",
-                "2",
-                "--method",
-                "hash",
-                *words,
-            ]
-            assert (
-                status(
-                    [*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]
-                )
-                == 0
-            )
+            cut = ["partition", folder / data, "--for processes --parts 2 --method hash", *words]
+            way = ["--direction", name.partition("-")[0], "--output", folder / name]
+            assert status([*cut, *way]) == 0
         ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, json.dumps(names))
         assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
 
@@ -150,22 +136,13 @@ def test_the_target_is_named_when_a_graph_is_cut(
     graph = papers()
     graph.nodes["author"].data["y"] = torch.arange(90) % 2
     graph.save(tmp_path / "data")
-    cut = [
-        "partition",
-        str(tmp_path / "data"),
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--method",
-        "train-first",
-    ]
-    assert status([*cut, "--output", str(tmp_path / "none")]) != 0
+    cut = ["partition", tmp_path / "data", "--for processes --parts 2 --method train-first"]
+    assert status([*cut, "--output", tmp_path / "none"]) != 0
     assert (
         "nodes of several types have labels, author, paper: name one as the target"
         in capsys.readouterr().err
     )
-    assert status([*cut, "--target", "paper", "--output", str(tmp_path / "parts")]) == 0
+    assert status([*cut, "--target paper --output", tmp_path / "parts"]) == 0
     parts = GraphParts.open(tmp_path / "parts")
     assert [len(ids) for ids in (parts.train, parts.val, parts.test)] == [100, 50, 50]
     assert (parts.train >= 95).all()
