@@ -96,22 +96,16 @@ class OfType(Frozen):
         return f"OfType({self.name!r}: {words})"
 
 
+@dataclass(eq=False, repr=False)
 class ByName(Mapping[Name, OfType], Generic[Name]):
     """Parts of a graph by the name of their type; an unknown name raises KeyError with those that
     there are.
     """
 
-    def __init__(
-        self,
-        ranges: Mapping[Name, range],
-        frames: Sequence[Frame],
-        find: Callable[[Any], Name],
-        number: Callable[[Name], int],
-    ) -> None:
-        self._ranges: Mapping[Name, range] = ranges
-        self._frames: Sequence[Frame] = frames
-        self._find: Callable[[Any], Name] = find
-        self._number: Callable[[Name], int] = number
+    _ranges: Mapping[Name, range]
+    _frames: Sequence[Frame]
+    _find: Callable[[Any], Name]
+    _number: Callable[[Name], int]
 
     def __getitem__(self, name: Any) -> OfType:
         # made when asked for: a graph of thousands of types is often asked for one
@@ -285,10 +279,9 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     nodes = GraphFrame(graph.num_nodes, ndata)
     edges = GraphFrame(graph.num_edges, edata)
 
-    def frame(kind: str, number: int, num_rows: int) -> Frame:
-        return GraphFrame(num_rows, parts[kind][number].data)
-
-    types = Types.of(graph.schema, nodes, edges, frame)
+    types = Types.of(
+        graph.schema, nodes, edges, lambda kind, i, size: GraphFrame(size, parts[kind][i].data)
+    )
     return type(graph)._trusted(graph.held_part.structure, nodes, edges, types)
 
 
