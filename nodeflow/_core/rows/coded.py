@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -53,20 +53,13 @@ class CodedRows(NarrowRows):
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
         return CodedRows(NarrowRows(rows, self.coding))
 
-    @property
-    def stays_coded(self) -> bool:
-        """Whether rows of large batches stay codes."""
-        codes = self.stored
-        plain = isinstance(codes, Tensor) and codes.dtype == torch.int8 and codes.is_contiguous()
-        return (
-            plain and len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
-        )
-
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         codes = self.stored
-        if out is None and 4 * len(ids) * self.shape[-1] >= _LEAST and self.stays_coded:
-            assert isinstance(codes, Tensor)
-            return CodedTensor(codes, self.coding, ids)
+        is_plain = isinstance(codes, Tensor) and codes.dtype == torch.int8 and codes.is_contiguous()
+        is_wide = len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
+        is_large = 4 * len(ids) * self.shape[-1] >= _LEAST
+        if out is None and is_plain and is_wide and is_large:
+            return CodedTensor(cast("Tensor", codes), self.coding, ids)
         return super()._read(ids, out)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -92,15 +92,11 @@ def _fitting(size: int) -> NDArray[np.uint8]:
 
 def _give_back(buffer: NDArray[np.uint8]) -> None:
     _free[id(buffer)] = buffer
-    while len(_free) > _KEPT or _free_bytes() > _BYTES:
+    # as a list, since other threads may change it meanwhile
+    while len(_free) > _KEPT or sum(map(len, list(_free.values()))) > _BYTES:
         # another thread took the oldest
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):
             del _free[next(iter(_free))]
-
-
-def _free_bytes() -> int:
-    buffers = list(_free.values())  # which other threads may change meanwhile
-    return sum(map(len, buffers))
 
 
 def take_scratch() -> tuple[Ints, Ints]:
