@@ -303,6 +303,8 @@ def test_the_schedule_of_an_updater_goes_on(ring):
     due = [updater.step() for _ in range(2)]
     again.load_state_dict(updater.state_dict())
     assert due + [again.step() for _ in range(3)] == [True, False, False, True, False]
+    once = Updater(model, history, torch.ones(7, 3))
+    assert [once.step() for _ in range(3)] == [True, False, False]
     for wrong in ({}, {"calls": -1}, {"calls": 1, "more": 2}, 3):
         with pytest.raises(ValueError, match=r"calls|state must be"):
             again.load_state_dict(wrong)

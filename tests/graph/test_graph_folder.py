@@ -18,12 +18,11 @@ import pytest
 import scipy.sparse
 import torch
 from _support.graphs import sparse_column
-from _support.sampler_families import graph_of_all
 from hypothesis import given, strategies as st
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler, storage
+from nodeflow import Graph, storage
 from nodeflow._core.rows.rows import as_array, is_read_only
 from nodeflow._files.disk import checked
 from nodeflow._files.disk.manifest import MANIFEST
@@ -188,17 +187,6 @@ def test_an_existing_folder_is_kept(tmp_path):
     same_graph(example(), Graph.open(tmp_path / "g"))
 
 
-def test_draws_are_those_of_the_graph_in_memory(tmp_path):
-    graph = graph_of_all()
-    graph.save(tmp_path / "g")
-    opened = Graph.open(tmp_path / "g")
-    batches = [NeighborSampler(each, [3, 2], seed=5)(np.arange(20)) for each in (graph, opened)]
-    for a, b in zip(batches[0].layers, batches[1].layers, strict=True):
-        assert torch.equal(a.parent_nid, b.parent_nid)
-    for one, other in zip(batches[0].flows, batches[1].flows, strict=True):
-        assert torch.equal(one.parent_eid, other.parent_eid)
-
-
 def changed(folder: Path, change: Any) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["checksum"]
@@ -244,9 +232,12 @@ def test_foreign_manifests_are_refused(tmp_path, change, message):
         Graph.open(tmp_path / "g")
 
 
-@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata1", "ndata6.indices"])
+@pytest.mark.parametrize(
+    "what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices", "ndata1"]
+)
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 def test_damage_is_found(tmp_path, what, how):
+    """Also by whoever trusts the checksums, where a compiled loop would go astray."""
     example().save(tmp_path / "g")
     (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))
     contents = bytearray(file.read_bytes())
@@ -256,8 +247,9 @@ def test_damage_is_found(tmp_path, what, how):
     elif how == "flipped":
         contents[-1] ^= 64
         file.write_bytes(contents)
-    with pytest.raises(ValueError, match=file.name):
-        Graph.open(tmp_path / "g")
+    for verify in (None,) if what == "ndata1" else (None, False):
+        with pytest.raises(ValueError, match=file.name):
+            Graph.open(tmp_path / "g", verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -397,18 +389,3 @@ def test_a_column_of_several_arrays_is_refused(tmp_path):
     for verify in (False, True):
         with pytest.raises(ValueError, match="its manifest describes wrong columns in ndata"):
             Graph.open(tmp_path / "g", verify=verify)
-
-
-@pytest.mark.parametrize("verify", [None, False])
-@pytest.mark.parametrize(
-    "what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices"]
-)
-def test_no_flipped_bit_reaches_a_compiled_loop(tmp_path, what, verify):
-    """Of any index, in its highest bits: also for whoever trusts the checksums."""
-    example().save(tmp_path / "g")
-    (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))
-    contents = bytearray(file.read_bytes())
-    contents[-1] ^= 64
-    file.write_bytes(contents)
-    with pytest.raises(ValueError, match=file.name):
-        Graph.open(tmp_path / "g", verify=verify)
