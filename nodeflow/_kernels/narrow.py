@@ -22,6 +22,7 @@ from numba import njit
 
 from nodeflow._kernels.copying import rows_ahead
 from nodeflow._kernels.instructions import prefetch_lines
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     LANES,
@@ -40,7 +41,7 @@ from nodeflow._kernels.simd import (
 _BLOCK = 32
 
 
-@njit(nogil=True, cache=True)
+@loop
 def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, out, row):
     """Write the rows ``ids`` to ``out`` in turn, as float32; return the place of the first id that
     is no row, or -1.
@@ -75,7 +76,7 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
     return np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def sum_unpacked(
     indptr, indices, ids, codes, stride, zero, scale, weight, mean, out, row, before, first, last
 ):
