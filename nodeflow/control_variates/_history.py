@@ -109,12 +109,12 @@ class History(KeptRows):
             view = as_view(graph)
             self.propagation = Propagation(view)
             self.propagation.plan.check_together(view.direction)
-            if isinstance(widths, Mapping) and not widths:
+            check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
+            if not widths:
                 raise ValueError(
                     "widths has no layer; a model of one layer whose inputs have exact sums needs "
                     "no history"
                 )
-            check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
             self.widths = {
                 as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1)
                 for i, w in widths.items()

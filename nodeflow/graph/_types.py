@@ -329,22 +329,17 @@ def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
-    sizes = {}
     for key, column in value.items():
         if not hasattr(column, "shape") and not hasattr(column, "__len__"):
             raise TypeError(
                 f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
             )
         shape = getattr(column, "shape", ())
-        # which raises for a single number
-        sizes[key] = shape[0] if shape else len(column)
-    if not sizes:
-        raise ValueError(
-            f"{name} has no columns, so it does not say how many nodes there are; give their number"
-        )
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"the columns of {name} must have one number of rows, got {sizes}")
-    return max(sizes.values())
+        # which raises for a single number; the frame compares the others
+        return int(shape[0]) if shape else len(column)
+    raise ValueError(
+        f"{name} has no columns, so it does not say how many nodes there are; give their number"
+    )
 
 
 def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:

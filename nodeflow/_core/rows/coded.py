@@ -184,23 +184,18 @@ def _same(rows: CodedTensor, to: object) -> CodedTensor | None:
     return rows if to in (torch.float32, "cpu", torch.device("cpu")) else None
 
 
+_ATTRIBUTES = (
+    "device dtype grad_fn is_leaf is_sparse layout ndim requires_grad shape is_cuda is_meta "
+    "is_nested"
+)
 _FACTS = {
-    *(
-        getattr(Tensor, name).__get__
-        for name in ("device", "dtype", "grad_fn", "is_leaf", "is_sparse", "layout")
-    ),
-    *(
-        getattr(Tensor, name).__get__
-        for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta", "is_nested")
-    ),
-    *(
-        Tensor.dim,
-        Tensor.size,
-        Tensor.numel,
-        Tensor.__len__,
-        Tensor.is_complex,
-        Tensor.is_floating_point,
-    ),
+    *(getattr(Tensor, name).__get__ for name in _ATTRIBUTES.split()),
+    Tensor.dim,
+    Tensor.size,
+    Tensor.numel,
+    Tensor.__len__,
+    Tensor.is_complex,
+    Tensor.is_floating_point,
 }
 """Questions that need no row."""
 

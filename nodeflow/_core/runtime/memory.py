@@ -93,7 +93,7 @@ def _fitting(size: int) -> NDArray[np.uint8]:
 def _give_back(buffer: NDArray[np.uint8]) -> None:
     _free[id(buffer)] = buffer
     # as a list, since other threads may change it meanwhile
-    while len(_free) > _KEPT or sum(map(len, list(_free.values()))) > _BYTES:
+    while len(_free) > _KEPT or sum(buffer.nbytes for buffer in list(_free.values())) > _BYTES:
         # another thread took the oldest
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):
             del _free[next(iter(_free))]
