@@ -221,6 +221,8 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     ``flows``: of each, its words and the number of nodes that both of its layers hold, None:
     unknown.
     """
+    from matplotlib.ticker import MaxNLocator
+
     last = len(sizes) - 1
     most = max(*sizes, 1)
     kept = np.array([shared or 0 for _, shared in flows])
@@ -238,7 +240,8 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)
     axis.spines["left"].set_bounds(0, most)
-    # the words of the flows are above the largest layer, where nothing is to be read off
-    axis.set_yticks(np.unique(np.linspace(0, most, 6, dtype=np.int64)))
+    # whole numbers only, up to the largest layer: above it are the words of the flows
+    ticks = MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]).tick_values(0, most)
+    axis.set_yticks([tick for tick in ticks if tick <= most])
     axis.yaxis.set_major_formatter("{x:,.0f}")
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)
