@@ -58,7 +58,7 @@ class Schema(Frozen):
     __slots__ = ("_by_end", "_by_name", "_numbers", "_starts", "nodes", "relations")
     nodes: Mapping[str, range]
     relations: Mapping[Relation, range]
-    _by_name: dict[str, list[Relation]]
+    _by_name: dict[Any, list[Relation]]
     _by_end: dict[tuple[str, int], list[Relation]]
     _numbers: dict[str | Relation, int]
     _starts: dict[str, Ints]
@@ -149,16 +149,10 @@ class Schema(Frozen):
         >>> schema.relation(("a", "knows", "b"))
         ('a', 'knows', 'b')
         """
-        if isinstance(name, list):
-            relation = tuple(name)
-        else:
-            relation = name
+        relation = tuple(name) if isinstance(name, list) else name
         if relation in self.relations:
             return relation  # type: ignore[return-value]
-        if isinstance(name, str):
-            named = self._by_name.get(name, [])
-        else:
-            named = []
+        named = self._by_name.get(relation, [])
         if len(named) == 1:
             return named[0]
         if named:

@@ -205,9 +205,7 @@ class History(KeptRows):
 
         0 is the last commit, -1 means never.
         """
-        if nodes is None:
-            return self._age(layer, None)
-        return self._age(layer, self._ids(nodes))
+        return self._age(layer, None if nodes is None else self._ids(nodes))
 
     @collective_call("sums of the history")
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:

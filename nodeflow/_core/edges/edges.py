@@ -294,10 +294,7 @@ class Edges(Frozen):
     def _reordered(
         self, indptr: Ints, order: Ints, node_rows: NodeRows, whole_rows: NodeRows
     ) -> Edges:
-        if self.edge_ids is None:
-            ids = order.astype(self.position_type)
-        else:
-            ids = self.edge_ids[order]
+        ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
         return Edges._trusted(
             indptr,
             self.indices[order],

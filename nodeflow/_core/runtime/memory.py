@@ -127,10 +127,7 @@ def outside(size: int, kind: DTypeLike) -> Array:
     """Return an array of ``size`` zeros outside the heap. A child made by fork has a copy of its
     own.
     """
-    if hasattr(os, "fork"):
-        access = mmap.ACCESS_COPY
-    else:
-        access = mmap.ACCESS_WRITE
+    access = mmap.ACCESS_COPY if hasattr(os, "fork") else mmap.ACCESS_WRITE
     memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=access)
     return np.frombuffer(memory, kind)[:size]
 
