@@ -96,14 +96,10 @@ def as_known(
     parts = {"known": value}
     if value is None:
         parts = {}
-    elif isinstance(value, (list, tuple)) and all(map(_is_matrix, value)):
+    elif isinstance(value, (list, tuple)) and all(getattr(part, "ndim", 0) == 2 for part in value):
         parts = {f"known[{i}]": part for i, part in enumerate(value)}
     links = [as_links(part, name, num_nodes, relations, why) for name, part in parts.items()]
     return joined(links, relations)
-
-
-def _is_matrix(value: object) -> bool:
-    return isinstance(value, (Tensor, np.ndarray)) and value.ndim == 2
 
 
 class Queries:

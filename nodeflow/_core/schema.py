@@ -58,7 +58,7 @@ class Schema(Frozen):
     __slots__ = ("_by_end", "_by_name", "_numbers", "_starts", "nodes", "relations")
     nodes: Mapping[str, range]
     relations: Mapping[Relation, range]
-    _by_name: dict[str, list[Relation]]
+    _by_name: dict[Any, list[Relation]]
     _by_end: dict[tuple[str, int], list[Relation]]
     _numbers: dict[str | Relation, int]
     _starts: dict[str, Ints]
@@ -72,7 +72,14 @@ class Schema(Frozen):
             _check_name(name, "a node type")
         self._set(nodes=_ranges(nodes, "nodes"))
         for relation in relations:
-            self._check_relation(relation)
+            if not isinstance(relation, tuple) or len(relation) != 3:
+                raise TypeError(
+                    "a relation must be a triple (type of sources, name, type of destinations), "
+                    f"got {describe(relation)}"
+                )
+            _check_name(relation[1], "the name of a relation")
+            self.ids(relation[0])
+            self.ids(relation[2])
         self._set(relations=_ranges(relations, "relations"))
         # made once, so that a call about a few types or edges costs no pass over a schema of
         # thousands
@@ -92,16 +99,6 @@ class Schema(Frozen):
     def of_one_type(cls, num_nodes: int, num_edges: int) -> Schema:
         """Return the schema of a graph without types."""
         return cls({"node": num_nodes}, {("node", "edge", "node"): num_edges})
-
-    def _check_relation(self, relation: object) -> None:
-        if not isinstance(relation, tuple) or len(relation) != 3:
-            raise TypeError(
-                "a relation must be a triple (type of sources, name, type of destinations), got "
-                f"{describe(relation)}"
-            )
-        _check_name(relation[1], "the name of a relation")
-        for end in (relation[0], relation[2]):
-            self.ids(end)
 
     @property
     def num_nodes(self) -> int:
@@ -152,16 +149,10 @@ class Schema(Frozen):
         >>> schema.relation(("a", "knows", "b"))
         ('a', 'knows', 'b')
         """
-        if isinstance(name, list):
-            relation = tuple(name)
-        else:
-            relation = name
+        relation = tuple(name) if isinstance(name, list) else name
         if relation in self.relations:
             return relation  # type: ignore[return-value]
-        if isinstance(name, str):
-            named = self._by_name.get(name, [])
-        else:
-            named = []
+        named = self._by_name.get(relation, [])
         if len(named) == 1:
             return named[0]
         if named:

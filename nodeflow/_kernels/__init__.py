@@ -10,7 +10,7 @@ during a loop that is called in this way ends in KeyboardInterrupt (see ``interr
 folders ``draw`` and ``reduce`` only sort the files; ``kernels.uniform`` is ``draw/uniform.py``.
 Beside them are loops on edges (``csr``, ``buckets``, ``relabel``), on rows (``copying``,
 ``narrow``, ``caching``, ``reading``, ``row_steps``) and on scores (``ranks``, ``distance``), and
-what loops are made of (``rng``, ``simd``, ``arrays``, ``instructions``).
+what loops are made of (``loops``, ``rng``, ``simd``, ``arrays``, ``instructions``).
 """
 
 from importlib import import_module

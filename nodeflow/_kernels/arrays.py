@@ -3,11 +3,13 @@
 import numpy as np
 from numba import njit
 
+from nodeflow._kernels.loops import inlined
+
 # so many are compared one after another, without a branch that would often be predicted wrong
 _FEW = 4
 
 
-@njit(inline="always")
+@inlined
 def first_at_least(values, first, end, bound):
     """The first i from ``first`` to ``end`` with ``values[i] >= bound``; ``end`` where there is
     none.
@@ -24,7 +26,7 @@ def first_at_least(values, first, end, bound):
     return place
 
 
-@njit(inline="always")
+@inlined
 def first_above(values, first, end, bound):
     """The first i from ``first`` to ``end`` with ``values[i] > bound``; ``end`` where there is
     none.
@@ -41,7 +43,7 @@ def first_above(values, first, end, bound):
     return place
 
 
-@njit(inline="always")
+@inlined
 def step_past(left_out, first, last, p):
     """Return the position of the edge that would be at ``p`` without the edges at
     ``left_out[first:last]``.

@@ -2,10 +2,10 @@
 two each.
 """
 
-from numba import njit
+from nodeflow._kernels.loops import loop
 
 
-@njit(nogil=True, cache=True)
+@loop
 def place_edges(
     owner, src, dst, kind, from_source, from_destination, last, edges, rows, group, place, starts
 ):
@@ -31,14 +31,14 @@ def place_edges(
     return cut
 
 
-@njit(nogil=True, cache=True)
+@loop
 def count_bucket(dst, start, count):
     """Add one to ``count[start + d + 1]`` for every destination d of a bucket."""
     for e in range(dst.shape[0]):
         count[start + dst[e] + 1] += 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def place_bucket(src, dst, src_start, dst_start, edge, head, indices, edge_ids):
     """Put the edges of a bucket, whose ids begin with ``edge``, among the in-edges of their
     destinations.

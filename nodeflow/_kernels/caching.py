@@ -1,10 +1,11 @@
 """A cache of rows that keeps the rows with the nearest next use (Belady 1966)."""
 
 import numpy as np
-from numba import njit
+
+from nodeflow._kernels.loops import loop
 
 
-@njit(nogil=True, cache=True)
+@loop
 def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next):
     """Note that batch ``number`` uses ``ids``: uses are numbered in sequence, those of this batch
     from ``begin``.
@@ -27,7 +28,7 @@ def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next
         next_use[begin + i - base] = -1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _rank(next_batch, now, window, cold, v):
     """Distance to the batch that needs a row: 1, 2, ...; beyond ``window`` where it is not
     known.
@@ -37,7 +38,7 @@ def _rank(next_batch, now, window, cold, v):
     return window + 1 + np.int64(cold[v])
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep_nearest(
     ids, next_use, now, window, cold, place, slot_node, slot_next, filled, counts, hit, kept
 ):

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from nodeflow._kernels.instructions import LINE, prefetch_lines
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
 
 _LINES = 256  # that may be asked for at a time: half of the smallest cache
@@ -22,7 +23,7 @@ def rows_ahead(words, width, most):
     return min(most, _LINES // (width // (LINE // words.itemsize) + 1))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def copy_found(words, width, at, out):
     """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1."""
     n = at.shape[0]
@@ -38,7 +39,7 @@ def copy_found(words, width, at, out):
                 out[U64(to + c)] = words[U64(begin + c)]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def copy_rows(words, width, source, out, target):
     """Copy row ``source[i]`` to row ``target[i]`` of ``out``, or to row i where that is None.
 
@@ -63,7 +64,7 @@ def copy_rows(words, width, source, out, target):
     return np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def find_places(place, ids, at, cold):
     """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their
     numbers, ascending.

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
-
-Ints = NDArray[np.int64]
 
 _AHEAD = 16  # entries between the prefetch of a memory address and its use
 _BLOCK = 2048  # entries that stay in the first-level cache
 _FEW = 32  # ranges of which comparing with all of them, in vectors, is faster than a search
 
 
-@njit(nogil=True, cache=True)
-def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+@loop
+def csr_rows(indptr, rows):
     """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows
     are given.
     """
@@ -33,7 +30,7 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return chosen_indptr, positions
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _transpose_into(indptr, indices, count, rows, positions):
     """Do what ``transpose`` does, into arrays of the caller.
 
@@ -79,7 +76,7 @@ def transpose(indptr, indices, num_columns):
     return count[:-1], rows, positions
 
 
-@njit(nogil=True, cache=True)
+@loop
 def sort_by_destination(dst, num_nodes):
     """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each
     group.
@@ -97,7 +94,7 @@ def sort_by_destination(dst, num_nodes):
     return indptr, order
 
 
-@njit(nogil=True, cache=True)
+@loop
 def add_to_rows(indptr, entries, values):
     """Add ``values[i]`` to all entries of row i."""
     for i in range(values.shape[0]):
@@ -114,7 +111,7 @@ def by_kind(kinds, num_kinds):
     return order[first[1] :], first[1:] - first[1]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def indptr_among(indptr, edges):
     """Return where, among some edges, ascending, those of each row begin ``[n + 1]``; ``indptr`` is
     that of all.
@@ -128,7 +125,7 @@ def indptr_among(indptr, edges):
     return ends
 
 
-@njit(nogil=True, cache=True)
+@loop
 def ranges_of(ids, starts):
     """Return the number of the last range that begins at or before each of ``ids``; ``starts``
     ascend from 0.
@@ -147,7 +144,7 @@ def ranges_of(ids, starts):
     return ranges
 
 
-@njit(nogil=True, cache=True)
+@loop
 def rows_of_nodes(nodes, ends, begins, first_kind, kinds):
     """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node
     begin.

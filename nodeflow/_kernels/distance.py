@@ -6,10 +6,11 @@ ones. The inner loop runs over rows, so every sum adds its columns in their orde
 """
 
 import numpy as np
-from numba import njit
+
+from nodeflow._kernels.loops import loop
 
 
-@njit(nogil=True, cache=True)
+@loop
 def add_moduli(x, y, half, out, first, last):
     """Add to ``out`` ``[n, k]`` the sums for the columns ``first`` to ``last - 1`` of ``x``
     ``[2 * half, n]``.
@@ -26,7 +27,7 @@ def add_moduli(x, y, half, out, first, last):
                 out[i, k] += np.sqrt(a * a + b * b)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def add_gradients(x, y, half, weights, least, out, first, last):
     """Add to ``out`` ``[2 * half, n]`` the gradients of ``x`` for its complex columns ``first`` to
     ``last - 1``.

@@ -5,15 +5,14 @@ answers are the columns ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; its know
 distinct, are in ``known`` likewise.
 """
 
-from numba import njit
-
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.simd import LANES, add, load, splat, total, where_above, where_equal
 
 # scores between two additions to the counts: counts in vectors of float32 stay exact
 _BLOCK = 2**16
 
 
-@njit(nogil=True, cache=True)
+@loop
 def is_row_of_numbers(scores, begin, width):
     """Whether no score of a row is NaN."""
     end = begin + width
@@ -35,7 +34,7 @@ def is_row_of_numbers(scores, begin, width):
     return count == width
 
 
-@njit(nogil=True, cache=True)
+@loop
 def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equal, first, last):
     """Fill ``above`` and ``equal`` for the answers of the queries ``first`` to ``last - 1``.
 

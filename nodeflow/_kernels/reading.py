@@ -6,8 +6,9 @@ Systems without ``pread`` copy them from a map of the file.
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
 
 _pread: Any = types.ExternalFunction(
@@ -15,7 +16,7 @@ _pread: Any = types.ExternalFunction(
 )
 
 
-@njit(nogil=True, cache=True)
+@loop
 def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, last):
     """Copy pieces of an open file into ``out``; piece p, ``sizes[p]`` bytes at ``offsets[p]``, to
     ``to[p]``.
@@ -68,7 +69,7 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
     return total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def copy_pieces(mapped, offsets, sizes, order, to, out, first, last):
     """As ``read_pieces``, from all bytes of the file, mapped."""
     total = 0

@@ -5,16 +5,17 @@ too large, a hash table has packed 64-bit entries, ``id << 32 | local``, and -1 
 parent ids must be below 2**31.
 """
 
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.rng import GOLDEN, U64
 
 _AHEAD = 24  # ids between the prefetch of a slot and its use
 MAX_ID = 2**31 - 1
 
 
-@njit(inline="always")
+@inlined
 def shift_for(num_slots):
     """The shift with which ``slot`` goes from 0 to ``num_slots - 1``, a power of two."""
     bits = 0
@@ -23,13 +24,13 @@ def shift_for(num_slots):
     return U64(64 - bits)
 
 
-@njit(inline="always")
+@inlined
 def slot(v, shift):
     """The slot of a hash table at which to begin to look for number ``v``."""
     return int64((U64(v) * GOLDEN) >> shift)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def direct(table, ids, nodes, n):
     """Do what ``relabel`` does with a direct table, int32, which is never full."""
     size = ids.shape[0]
@@ -47,7 +48,7 @@ def direct(table, ids, nodes, n):
     return size, n
 
 
-@njit(nogil=True, cache=True)
+@loop
 def insert(table, ids):
     """Number the distinct ``ids`` 0, 1, 2, ... in an empty hash table."""
     mask = table.shape[0] - 1
@@ -60,7 +61,7 @@ def insert(table, ids):
         table[h] = (v << 32) | i
 
 
-@njit(nogil=True, cache=True)
+@loop
 def relabel(table, ids, nodes, n):
     """Replace ``ids`` by their numbers: ids in the hash table keep theirs, new ones follow from
     ``n``.

@@ -11,7 +11,9 @@ that is a tenth of the time, and loops of copies become vectors only so.
 # may overlap, though hardly ever near each other.
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
+
+from nodeflow._kernels.loops import inlined, loop
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)
@@ -19,7 +21,7 @@ _HALF = U64(32)
 _LOW = U64(0xFFFFFFFF)
 
 
-@njit(inline="always")
+@inlined
 def mix(z):
     """The finalizer of SplitMix64 (Steele, Lea, Flood 2014, figure 16): a bijection that spreads
     every bit.
@@ -29,7 +31,7 @@ def mix(z):
     return z ^ (z >> U64(31))
 
 
-@njit(inline="always")
+@inlined
 def stream(key, ident):
     """State before the first draw of ``ident`` under ``key``; adding GOLDEN gives the next state,
     mix its bits.
@@ -37,7 +39,7 @@ def stream(key, ident):
     return mix(key ^ mix(U64(ident) * GOLDEN + GOLDEN))
 
 
-@njit(inline="always")
+@inlined
 def bounded(state, bound):
     """Return ``(number uniform in [0, bound), new state)``, exactly uniform (Lemire 2019, algorithm
     5).
@@ -63,13 +65,13 @@ def bounded(state, bound):
     return product >> _HALF, state
 
 
-@njit(inline="always")
+@inlined
 def uniform(state):
     """A number uniform in [0, 1) with 53 bits, from a state."""
     return float(int64(mix(state) >> U64(11))) * 2.0**-53
 
 
-@njit(nogil=True, cache=True)
+@loop
 def fill_bits(key, ids, draw, out):
     """Write 64 random bits for every id: draw number ``draw`` of its stream."""
     step = uint64(draw + 1) * GOLDEN
@@ -77,7 +79,7 @@ def fill_bits(key, ids, draw, out):
         out[i] = mix(stream(key, ids[i]) + step)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def fill_bounded(key, ids, draw, bounds, out):
     """Write a number uniform in ``[0, bounds[i])`` for every id, from a stream that belongs to (id,
     draw).

@@ -99,10 +99,7 @@ class Updater:
 
     def step(self) -> bool:
         """Run a pass if one is due. Return whether one was."""
-        if self.every is None:
-            due = self.calls == 0
-        else:
-            due = self.calls % self.every == 0
+        due = self.calls % self.every == 0 if self.every else self.calls == 0
         if due:
             self.run()
         self.calls += 1
@@ -128,9 +125,10 @@ class Updater:
         """
         history = self.history
         missing = set(self.history.widths)
+        options: dict[str, Any] = {"chunk_size": self.chunk_size, "progress": self.progress}
         # own models may lack it
-        options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}
-        options |= {"chunk_size": self.chunk_size, "progress": self.progress}
+        if self.folder is not None:
+            options["folder"] = self.folder
         # the rows outlive the call: they must be neither inference tensors nor part of the caller's
         # autograd graph
         with (

@@ -96,22 +96,16 @@ class OfType(Frozen):
         return f"OfType({self.name!r}: {words})"
 
 
+@dataclass(eq=False, repr=False)
 class ByName(Mapping[Name, OfType], Generic[Name]):
     """Parts of a graph by the name of their type; an unknown name raises KeyError with those that
     there are.
     """
 
-    def __init__(
-        self,
-        ranges: Mapping[Name, range],
-        frames: Sequence[Frame],
-        find: Callable[[Any], Name],
-        number: Callable[[Name], int],
-    ) -> None:
-        self._ranges: Mapping[Name, range] = ranges
-        self._frames: Sequence[Frame] = frames
-        self._find: Callable[[Any], Name] = find
-        self._number: Callable[[Name], int] = number
+    _ranges: Mapping[Name, range]
+    _frames: Sequence[Frame]
+    _find: Callable[[Any], Name]
+    _number: Callable[[Name], int]
 
     def __getitem__(self, name: Any) -> OfType:
         # made when asked for: a graph of thousands of types is often asked for one
@@ -285,10 +279,9 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     nodes = GraphFrame(graph.num_nodes, ndata)
     edges = GraphFrame(graph.num_edges, edata)
 
-    def frame(kind: str, number: int, num_rows: int) -> Frame:
-        return GraphFrame(num_rows, parts[kind][number].data)
-
-    types = Types.of(graph.schema, nodes, edges, frame)
+    types = Types.of(
+        graph.schema, nodes, edges, lambda kind, i, size: GraphFrame(size, parts[kind][i].data)
+    )
     return type(graph)._trusted(graph.held_part.structure, nodes, edges, types)
 
 
@@ -336,22 +329,17 @@ def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
-    sizes = {}
     for key, column in value.items():
         if not hasattr(column, "shape") and not hasattr(column, "__len__"):
             raise TypeError(
                 f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
             )
         shape = getattr(column, "shape", ())
-        # which raises for a single number
-        sizes[key] = shape[0] if shape else len(column)
-    if not sizes:
-        raise ValueError(
-            f"{name} has no columns, so it does not say how many nodes there are; give their number"
-        )
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"the columns of {name} must have one number of rows, got {sizes}")
-    return max(sizes.values())
+        # which raises for a single number; the frame compares the others
+        return int(shape[0]) if shape else len(column)
+    raise ValueError(
+        f"{name} has no columns, so it does not say how many nodes there are; give their number"
+    )
 
 
 def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:

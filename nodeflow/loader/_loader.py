@@ -17,7 +17,6 @@ from nodeflow._core.base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._core.display.html import page, table
 from nodeflow._core.random import hash_ids
 from nodeflow._core.rows.rows import take_rows
-from nodeflow._core.runtime import threads
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
 from nodeflow.loader._checks import (
     check_inputs,
@@ -370,7 +369,6 @@ class NodeFlowLoader(Epochs):
         """Yield the batches of an iteration, whose prepared ``inputs`` are by number."""
         timings = self.timings
         requested = perf_counter()
-        epoch_of_threads = threads.Epoch()
         with closing(self._batches(current, inputs, ndata)) as batches:
             for number, (drawn, sampling, fetching) in enumerate(batches, current.start):
                 inputs.pop(number, None)
@@ -387,7 +385,6 @@ class NodeFlowLoader(Epochs):
                 timings.add((sampling, fetching + filled), perf_counter() - requested)
                 yield batch
                 requested = perf_counter()
-        epoch_of_threads.end()
 
     def _batches(self, current: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed]:
         """Yield batches as they are drawn, ahead on threads or when the caller asks."""

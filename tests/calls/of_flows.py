@@ -760,7 +760,7 @@ OF_FLOWS: dict[str, list[tuple[str, str, str]]] = {
         (
             "Graph.typed({'a': {'x': torch.ones(2), 'y': torch.ones(3)}}, {})",
             "ValueError",
-            "columns of nodes['a'] must have one num",
+            "column 'y' must have 2 rows",
         ),
         ("Graph.typed({1: 2}, {})", "TypeError", "a node type must be a string"),
         (

@@ -1855,11 +1855,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
         ("sampling.base.Edges([], [], None)", "ValueError", "from 0 to the number"),
         ("sampling.base.Edges([0, 1], [1], None)", "IndexError", "indices[0] is 1"),
         ("sampling.base.Edges([0, 1], [-1], None)", "IndexError", "indices[0] is -1"),
-        (
-            "sampling.base.Edges([0, 1], [0], None, node_rows=2)",
-            "TypeError",
-            "node_rows must be a NodeRows or None, got int 2",
-        ),
         ("sampling.base.Edges([0, 2], [0, 0], [3])", "ValueError", "one entry per edge (2), got 1"),
         ("sampling.base.Edges([0, 2], [0, 0], [3, 3])", "ValueError", "distinct"),
         ("sampling.base.Edges([0, 2], [0, 0], [3, -3])", "IndexError", "edge_ids[1] is -3"),

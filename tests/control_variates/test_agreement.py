@@ -209,15 +209,6 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
     history.commit()
 
 
-def test_inference_follows_the_propagation(graph):
-    model = VRGCN(3, 4, 2)
-    x = torch.randn(NODES, 3)
-    out = History(graph.view("out", weight="p"), {1: 4}).propagation
-    torch.testing.assert_close(
-        model.inference(out, x), model.inference(transform.reverse(graph).view(weight="p"), x)
-    )
-
-
 class Recorded(torch.nn.Module):
     """Gives a list, of rows that are recorded for gradients."""
 
@@ -260,8 +251,6 @@ def test_what_is_shown_and_stored(graph, tmp_path):
     history = History(graph, {1: 4}, folder=tmp_path / "rows")
     # that of folders of before
     assert json.loads((tmp_path / "rows" / "manifest.json").read_text())["version"] == 2
-    html = history._repr_html_()
-    assert [name for name in ("step", "written_1", "h_1") if name in html] == ["written_1", "h_1"]
     model = VRGCN(3, 4, 2)
     every = [
         repr(Updater(model, history, torch.ones(NODES, 3), every=every)) for every in (None, 7)

@@ -204,14 +204,3 @@ def test_every_part_of_the_checkpoint_is_needed(left_out, tmp_path):
     again.load(tmp_path / "checkpoint")
     go_on(again)
     assert again.losses[: len(run.losses) - STORED] != run.losses[STORED:]
-
-
-@pytest.mark.parametrize(
-    ("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])]
-)
-def test_an_updater_runs_as_often_as_it_should(every, due):
-    graph = random_graph()
-    model = VRGCN(3, 2, 2, num_layers=2)
-    history = History(graph, model.history_widths)
-    updater = Updater(model, history, graph.ndata["feat"], every=every, chunk_size=7)
-    assert [updater.step() for _ in due] == due

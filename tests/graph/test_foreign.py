@@ -27,18 +27,9 @@ def test_columns_of_data_frames():
     assert graph.edata["w"].tolist() == [0.5, 1.5]
     assert (graph.edata["w"].dtype, graph.edata["kind"].dtype) == (torch.float64, torch.int32)
     assert graph.ndata["x"].tolist() == [1, 2, 3]
-    graph.edata["more"] = series([True, False])
-    assert graph.edata["more"].tolist() == [True, False]
     graph.edata.update(table({"w": series([2.0, 3.0])}))
     assert graph.edata["w"].tolist() == [2, 3]
     assert NeighborSampler(graph, [1])(series([2])).seeds.tolist() == [2]
-    for text in (series(["a", "b"]), series(["2024-01-01", "2024-01-02"])):
-        with pytest.raises(
-            TypeError, match=r"column 's' must hold numbers, got .*; convert it first"
-        ):
-            graph.edata["s"] = text
-    with pytest.raises(ValueError, match="column 's' must have 2 rows"):
-        graph.edata["s"] = series([1, 2, 3])
 
 
 def test_rows_of_a_series_are_taken_in_their_order():

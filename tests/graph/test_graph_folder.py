@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pickle
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,12 +14,11 @@ import pytest
 import scipy.sparse
 import torch
 from _support.graphs import sparse_column
-from _support.sampler_families import graph_of_all
 from hypothesis import given, strategies as st
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler, storage
+from nodeflow import Graph, storage
 from nodeflow._core.rows.rows import as_array, is_read_only
 from nodeflow._files.disk import checked
 from nodeflow._files.disk.manifest import MANIFEST
@@ -181,24 +176,6 @@ def test_a_graph_saved_over_its_own_folder_goes_on(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
 
 
-def test_an_existing_folder_is_kept(tmp_path):
-    example().save(tmp_path / "g")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        Graph.from_edges([0], [1]).save(tmp_path / "g")
-    same_graph(example(), Graph.open(tmp_path / "g"))
-
-
-def test_draws_are_those_of_the_graph_in_memory(tmp_path):
-    graph = graph_of_all()
-    graph.save(tmp_path / "g")
-    opened = Graph.open(tmp_path / "g")
-    batches = [NeighborSampler(each, [3, 2], seed=5)(np.arange(20)) for each in (graph, opened)]
-    for a, b in zip(batches[0].layers, batches[1].layers, strict=True):
-        assert torch.equal(a.parent_nid, b.parent_nid)
-    for one, other in zip(batches[0].flows, batches[1].flows, strict=True):
-        assert torch.equal(one.parent_eid, other.parent_eid)
-
-
 def changed(folder: Path, change: Any) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["checksum"]
@@ -244,9 +221,12 @@ def test_foreign_manifests_are_refused(tmp_path, change, message):
         Graph.open(tmp_path / "g")
 
 
-@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata1", "ndata6.indices"])
+@pytest.mark.parametrize(
+    "what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices", "ndata1"]
+)
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 def test_damage_is_found(tmp_path, what, how):
+    """Also by whoever trusts the checksums, where a compiled loop would go astray."""
     example().save(tmp_path / "g")
     (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))
     contents = bytearray(file.read_bytes())
@@ -256,8 +236,9 @@ def test_damage_is_found(tmp_path, what, how):
     elif how == "flipped":
         contents[-1] ^= 64
         file.write_bytes(contents)
-    with pytest.raises(ValueError, match=file.name):
-        Graph.open(tmp_path / "g")
+    for verify in (None,) if what == "ndata1" else (None, False):
+        with pytest.raises(ValueError, match=file.name):
+            Graph.open(tmp_path / "g", verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -279,34 +260,6 @@ def test_verify_checks_the_structure(tmp_path, arrays, message):
     for verify in (True, None, False)[: 1 if trusted else 3]:
         with pytest.raises(ValueError, match=message):
             Graph.open(tmp_path / "g", verify=verify)
-
-
-def test_a_full_disk_leaves_the_old_folder(tmp_path, monkeypatch):
-    example().save(tmp_path / "g")
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        Graph.from_edges([0], [1]).save(tmp_path / "g", overwrite=True)
-    monkeypatch.undo()
-    same_graph(example(), Graph.open(tmp_path / "g", verify=True))
-    assert [path.name for path in tmp_path.iterdir()] == ["g"]
-
-
-def test_a_real_limit_of_the_file_system_leaves_nothing(tmp_path):
-    """A file may not grow beyond 50 kB, which is what a full disk is to a program."""
-    resource = pytest.importorskip("resource")
-    graph = Graph.from_edges(np.arange(9999), np.arange(9999))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            graph.save(tmp_path / "g")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", ["read-only", "foreign", "link", "pipe", "folder"])
@@ -335,31 +288,6 @@ def test_a_stamp_that_cannot_be_trusted_is_none(tmp_path, how, monkeypatch):
     file.write_bytes(contents)
     with pytest.raises(ValueError, match=file.name):
         Graph.open(folder)
-
-
-@pytest.mark.slow
-def test_a_killed_process_leaves_the_old_folder(tmp_path):
-    example().save(tmp_path / "g")
-    code = """
-import sys, time, torch, nodeflow
-class Slow:
-    shape, dtype = (2, 3), torch.float32
-    def fetch(self, ids, out=None):
-        print("writing", flush=True)
-        time.sleep(3600)
-graph = nodeflow.Graph.from_edges([0], [1], ndata={"a": torch.ones(2), "slow": Slow()})
-graph.save(sys.argv[1], overwrite=True)
-"""
-    command = [sys.executable, "-c", code, str(tmp_path / "g")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-        with pytest.raises(BlockingIOError, match="another process"):
-            example().save(tmp_path / "g", overwrite=True)
-        process.send_signal(signal.SIGKILL)
-    same_graph(example(), Graph.open(tmp_path / "g", verify=True))
-    example().save(tmp_path / "g", overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["g"]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
@@ -397,18 +325,3 @@ def test_a_column_of_several_arrays_is_refused(tmp_path):
     for verify in (False, True):
         with pytest.raises(ValueError, match="its manifest describes wrong columns in ndata"):
             Graph.open(tmp_path / "g", verify=verify)
-
-
-@pytest.mark.parametrize("verify", [None, False])
-@pytest.mark.parametrize(
-    "what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices"]
-)
-def test_no_flipped_bit_reaches_a_compiled_loop(tmp_path, what, verify):
-    """Of any index, in its highest bits: also for whoever trusts the checksums."""
-    example().save(tmp_path / "g")
-    (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))
-    contents = bytearray(file.read_bytes())
-    contents[-1] ^= 64
-    file.write_bytes(contents)
-    with pytest.raises(ValueError, match=file.name):
-        Graph.open(tmp_path / "g", verify=verify)

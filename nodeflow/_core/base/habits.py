@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from dataclasses import dataclass
 from difflib import get_close_matches
 from dis import opmap
 from functools import partial
@@ -295,6 +296,7 @@ def hint_of(name: str, takes: Collection[str]) -> str:
     )
 
 
+@dataclass(slots=True, eq=False)
 class Habit:
     """An attribute of other libraries: asking for it raises AttributeError, which says what to
     write.
@@ -302,17 +304,14 @@ class Habit:
     ``__getattr__`` would make every other attribute of an object several times as slow to read.
     """
 
-    __slots__ = ("_hint", "_name")
-
-    def __init__(self, name: str, hint: str) -> None:
-        self._name = name
-        self._hint = hint
+    name: str
+    hint: str
 
     def __get__(self, owner: object, kind: type) -> NoReturn:
         # obj=None: Python would add the attribute that is spelled most nearly so
         raise AttributeError(
-            f"{kind.__name__!r} object has no attribute {self._name!r}; use {self._hint}",
-            name=self._name,
+            f"{kind.__name__!r} object has no attribute {self.name!r}; use {self.hint}",
+            name=self.name,
             obj=None,
         )
 

@@ -45,7 +45,8 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
         rows = np.flatnonzero(numbers == numbers)
         numbers = numbers[rows]
         # the usual case, quickly; otherwise they are looked at one by one, for the error
-        if dtype.kind == "i" or _are_whole(numbers, digits):
+        are_whole = (np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)
+        if dtype.kind == "i" or are_whole.all():
             return numbers.astype(np.int64), rows
     # numpy would make lists of integers of dates
     is_dates = getattr(dtype, "kind", "M") in "mM"
@@ -61,10 +62,6 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
             keys.append(key)
             rows_of_keys.append(row)
     return _array(keys), np.array(rows_of_keys, np.int64)
-
-
-def _are_whole(numbers: Array, digits: int) -> bool:
-    return bool(((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all())
 
 
 def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -28,18 +28,17 @@ def progress_bar(
     *,
     shown: bool,
     terminal_only: bool = False,
-    pieces: Iterable[Any] | None = None,
     **options: Any,
 ) -> tqdm[Any]:
     """Return a bar on standard error that is removed at its end; hidden without ``shown``.
 
     It is hidden too where the process has no standard error, as a daemon, or with ``terminal_only``
-    no terminal. It iterates over ``pieces``. ``options`` are further ones of tqdm.
+    no terminal. ``options`` are further ones of tqdm.
     """
     disable: bool | None = not shown or sys.stderr is None
     if terminal_only and not disable:
         disable = None  # tqdm's word for: look for a terminal
-    return Bar(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
+    return Bar(desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
 
 
 class Progress:

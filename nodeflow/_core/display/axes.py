@@ -130,8 +130,7 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     shown = np.unique(sizes[is_finite]).tolist()
     for size in dict.fromkeys(shown[:1] + shown[-1:]):
         axis.plot([], [], color="0.5", linewidth=0.4 + scale * size, label=f"{word} {size:,.4g}")
-    widths: list[float] = (0.4 + scale * sizes).tolist()
-    return widths
+    return (0.4 + scale * sizes).tolist()  # type: ignore[no-any-return]
 
 
 def small_legend(axis: Axes, **options: Any) -> None:

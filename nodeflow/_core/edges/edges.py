@@ -36,7 +36,6 @@ from nodeflow._core.base.checks import (
     check_length,
     check_one_of,
     check_range,
-    check_type,
 )
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, IdsLike
@@ -67,7 +66,6 @@ class Edges(Frozen):
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
         indices: integers ``[edges]``, ids of nodes.
         edge_ids: integers ``[edges]``, distinct and not negative, or None.
-        node_rows: which rows each node has; None: one each.
 
     Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not
     fit, or edge ids that repeat, IndexError for a neighbour or an edge id out of range.
@@ -98,34 +96,19 @@ class Edges(Frozen):
     whole: WholeIds
     _position_of: Lazy[Ints]
 
-    def __init__(
-        self,
-        indptr: IdsLike,
-        indices: IdsLike,
-        edge_ids: IdsLike | None,
-        *,
-        node_rows: NodeRows | None = None,
-    ) -> None:
-        check_type(node_rows, "node_rows", NodeRows | None, "a NodeRows or None")
+    def __init__(self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None) -> None:
         ends = integers(indptr, "indptr").astype(np.int64)
         neighbours = integers(indices, "indices").copy()
         check_indptr(ends, len(neighbours))
-        rows = node_rows or NodeRows.one_each(len(ends) - 1)
-        if len(ends) - 1 != rows.num_rows:
-            raise ValueError(
-                f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows"
-            )
-        check_range(neighbours, "indices", rows.num_nodes, "node")
-        if edge_ids is None:
-            ids = None
-        else:
+        check_range(neighbours, "indices", len(ends) - 1, "node")
+        ids = None
+        if edge_ids is not None:
             ids = integers(edge_ids, "edge_ids").copy()
-        if ids is not None:
             check_length(ids, "edge_ids", len(neighbours), "edge")
             check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
             if len(np.unique(ids)) != len(ids):
                 raise ValueError("edge_ids must be distinct")
-        self._start(ends, neighbours, ids, node_rows=rows)
+        self._start(ends, neighbours, ids)
 
     @classmethod
     def _trusted(
@@ -311,10 +294,7 @@ class Edges(Frozen):
     def _reordered(
         self, indptr: Ints, order: Ints, node_rows: NodeRows, whole_rows: NodeRows
     ) -> Edges:
-        if self.edge_ids is None:
-            ids = order.astype(self.position_type)
-        else:
-            ids = self.edge_ids[order]
+        ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
         return Edges._trusted(
             indptr,
             self.indices[order],

@@ -107,8 +107,7 @@ class NodeRows(Frozen):
         range_of_kind = np.repeat(np.arange(len(self.ends)), np.diff(self.first_kind))
         pairs = range_of_kind * self.num_kinds + self.kinds
         place = kernels.csr.ranges_of(part * self.num_kinds + kinds, pairs) - self.first_kind[part]
-        rows: Ints = self.first(nodes)[0] + place
-        return rows
+        return self.first(nodes)[0] + place  # type: ignore[no-any-return]
 
     def kinds_of(self, rows: Ints) -> Ints:
         """Return the kind of each of some rows."""

@@ -45,10 +45,11 @@ class Numbering:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where
         that is faster.
         """
-        if not self._packed:
-            return self._extend_wide(ids)
         count = len(self.nodes)
-        most = len(self.nodes) + len(ids)
+        if not self._packed:
+            self.nodes, local = distinct_in_order(np.concatenate([self.nodes, ids]))
+            return local[count:]
+        most = count + len(ids)
         # a quarter more than asked: flows of a batch grow, and each would copy all ids so far
         if len(self._ids) <= most:
             self._ids = np.empty(most + most // 4 + 1, np.int64)
@@ -89,12 +90,6 @@ class Numbering:
         table = self._slots[:size]
         table.fill(-1)
         return table
-
-    def _extend_wide(self, ids: Ints) -> Ints:
-        # ids beyond 31 bits do not fit the packed entries; such graphs are rare and pay with a sort
-        count = len(self.nodes)
-        self.nodes, local = distinct_in_order(np.concatenate([self.nodes, ids]))
-        return local[count:]
 
 
 def distinct_in_order(ids: Ints) -> tuple[Ints, Ints]:

@@ -12,9 +12,9 @@ from torch import Tensor
 from nodeflow._core.in_torch.ragged import indices_of
 
 
-def signed(bits: int) -> int:
-    """Return the integer that has the same 64 bits in int64 as ``bits`` in uint64."""
-    return bits - (1 << 64) if bits >> 63 else bits
+def signed(bits: int, width: int = 64) -> int:
+    """Return the integer that has the same bits in int64 as ``bits`` in uint64, or so in 32 bits."""
+    return bits - (1 << width) if bits >> (width - 1) else bits
 
 
 GOLDEN: Final = signed(0x9E3779B97F4A7C15)

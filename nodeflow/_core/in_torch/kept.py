@@ -88,10 +88,7 @@ def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterato
     """Yield all edges of rows that begin at ``begin``, piece by piece; ``size`` is the last of
     ``indptr [n + 1]``.
     """
-    if indptr.device.type == "cpu":
-        most = _PIECE
-    else:
-        most = _LARGE_PIECE
+    most = _PIECE if indptr.device.type == "cpu" else _LARGE_PIECE
     cuts = [0, len(begin)]
     if size > most:
         ends = torch.arange(most, size, most, device=indptr.device)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._core.in_torch.bits import GOLDEN, mix, shifted, stream
+from nodeflow._core.in_torch.bits import GOLDEN, mix, shifted, signed, stream
 from nodeflow._core.in_torch.kept import RowsPiece, kept
 from nodeflow._core.in_torch.ragged import (
     Triple,
@@ -25,6 +25,7 @@ from nodeflow._core.in_torch.ragged import (
 from nodeflow._core.in_torch.uniform import number_drawn
 
 _WORDS: Final = 2.0**32
+_signed: Final = partial(signed, width=32)
 
 
 class Key(NamedTuple):
@@ -184,8 +185,3 @@ def _round(x: Tensor, first: int, second: int) -> Tensor:
         x = x ^ (x >> by).bitwise_and_((1 << (32 - by)) - 1)
         x.mul_(_signed(factor))
     return x.bitwise_xor_((x >> 15).bitwise_and_((1 << 17) - 1))
-
-
-def _signed(bits: int) -> int:
-    """Return the integer that has the same 32 bits in int32 as ``bits`` in uint32."""
-    return bits - (1 << 32) if bits >> 31 else bits

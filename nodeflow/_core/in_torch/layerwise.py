@@ -19,6 +19,7 @@ from nodeflow._core.in_torch.ragged import (
     Triple,
     ends_of,
     indices_of,
+    integers_for,
     is_among,
     positions_of,
     spans,
@@ -65,10 +66,7 @@ def sources_of(
         numbering = TensorNumbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
-    if size < 2**31:
-        kind = torch.int32
-    else:
-        kind = torch.int64
+    kind = integers_for(size + 1)
     # the number of each node's first edge
     first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)
     before = 0

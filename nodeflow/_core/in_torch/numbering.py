@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow._core.in_torch.ragged import indices_of
+from nodeflow._core.in_torch.ragged import indices_of, integers_for
 
 
 class TensorNumbering:
@@ -21,7 +21,7 @@ class TensorNumbering:
     def __init__(self, num_ids: int, device: torch.device) -> None:
         self.nodes = torch.zeros(0, dtype=torch.int64, device=device)
         # which takes three times as long
-        self._sorted_as = torch.int32 if num_ids <= 2**31 else torch.int64
+        self._sorted_as = integers_for(num_ids)
 
     def __enter__(self) -> TensorNumbering:
         return self
@@ -46,10 +46,7 @@ class TensorNumbering:
         appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(
             0, group, order, "amin"
         )
-        if len(order) < 2**31:
-            kind = torch.int32
-        else:
-            kind = torch.int64
+        kind = integers_for(len(order) + 1)
         number = is_new.cumsum(0, dtype=kind).index_select(0, appears).sub_(1)
         del appears
         number = number.index_select(0, group)

@@ -18,6 +18,11 @@ def ends_of(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
+def integers_for(count: int) -> torch.dtype:
+    """Return the narrower type of integers that has ``count`` numbers, from 0 on."""
+    return torch.int32 if count <= 2**31 else torch.int64
+
+
 def indices_of(mask: Tensor) -> Tensor:
     """Return where a mask is True, ascending, int64."""
     return mask.nonzero().view(-1)  # waits

@@ -27,7 +27,7 @@ of part 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -36,7 +36,9 @@ from torch import Tensor
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.types import Array
-from nodeflow._core.peers.peers import Peers
+
+Structure: TypeAlias = tuple[Ints, Array, Array | None]
+"""Where rows of edges begin, the other ends of the edges, and their ids; None: their positions."""
 
 
 class WholeIds(Frozen):
@@ -86,8 +88,7 @@ class HeldPart:
         """The edges of each relation, see ``Graph.relations``; rows of edges that are held here are
         at hand.
         """
-        relations: Mapping[Any, Any] = self._graph.relations
-        return relations
+        return self._graph.relations  # type: ignore[no-any-return]
 
     @property
     def masters(self) -> Tensor:
@@ -117,19 +118,17 @@ class HeldPart:
         """
         return column
 
-    def csc(self) -> tuple[Ints, Array, Array | None]:
+    def csc(self) -> Structure:
         """Return ``(indptr, sources, edge ids)`` of the in-edges of the nodes owned here; sources
         by parent id.
         """
-        arrays: tuple[Ints, Array, Array | None] = self._graph.csc()
-        return arrays
+        return self._graph.csc()  # type: ignore[no-any-return]
 
-    def csr(self) -> tuple[Ints, Array, Array | None]:
+    def csr(self) -> Structure:
         """Return ``(indptr, destinations, edge ids)`` of the out-edges of the nodes owned here."""
-        arrays: tuple[Ints, Array, Array | None] = self._graph.csr()
-        return arrays
+        return self._graph.csr()  # type: ignore[no-any-return]
 
-    def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
+    def edges_among(self, direction: str) -> Structure:
         """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and
         mirror, by ``places``.
         """
@@ -146,41 +145,7 @@ class HeldPart:
         return np.asarray(values)
 
 
-class GraphOfPeers(Protocol):
-    """A graph, all or a part of which this process holds: as much of it as readers of edges and
-    columns need.
-    """
-
-    @property
-    def num_nodes(self) -> int:
-        """The number of nodes of the whole graph."""
-
-    @property
-    def num_edges(self) -> int:
-        """The number of edges of the whole graph."""
-
-    @property
-    def edata(self) -> Mapping[str, Any]:
-        """The edge columns of the whole graph."""
-
-    @property
-    def relations(self) -> Mapping[Any, Any]:
-        """The edges of each relation: name, ids and columns of their own."""
-
-    @property
-    def peers(self) -> Peers:
-        """The processes that hold the graph together."""
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether the graph lies on several processes, of which each holds a part."""
-
-    @property
-    def held_part(self) -> HeldPart:
-        """The part of the graph that this process holds."""
-
-    @property
-    def for_sampling(self) -> GraphOfPeers:
-        """The graph as draws read it, whose ``held`` may have the edges of further nodes; making it
-        is collective.
-        """
+GraphOfPeers: TypeAlias = Any
+"""A ``nodeflow.graph.Graph``, whose room is above this one: all of a graph, or as much of it as
+this process holds.
+"""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -29,15 +29,9 @@ in turn.
 """
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
+Ask = Callable[..., list[list[Array]]]
+"""Takes ``parcels``, and by keyword ``last``, and returns the answers, see ``Peers.answering``."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
-_MARK = "all processes call this"  # an attribute of the methods that do
-
-
-class Ask(Protocol):
-    """Asks questions, see ``Peers.answering``."""
-
-    def __call__(self, parcels: Sequence[Sequence[Array]], *, last: bool) -> list[list[Array]]:
-        """Ask process r about the arrays ``parcels[r]``; return the answer of each."""
 
 
 @dataclass
@@ -209,8 +203,7 @@ class Peers:
     def totals(self, what: str, *counts: int) -> list[int]:
         """Return the sum of each count over the processes."""
         gathered = self.gather(what, [np.array(counts, np.int64)])
-        totals: list[int] = np.sum([array for (array,) in gathered], axis=0).tolist()
-        return totals
+        return np.sum([array for (array,) in gathered], axis=0).tolist()  # type: ignore[no-any-return]
 
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
         """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint
@@ -246,7 +239,7 @@ def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P,
     them call together.
 
     ``what`` says in messages what they do; by default the name of the method. "{self.x}" in it
-    stands for an attribute of the object. ``is_collective_call`` knows such methods.
+    stands for an attribute of the object.
     """
 
     def decorated(method: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -261,12 +254,6 @@ def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P,
             with peers.together(words.format(self=owner)):
                 return method(*args, **options)
 
-        vars(together)[_MARK] = True
         return together
 
     return decorated
-
-
-def is_collective_call(method: object) -> bool:
-    """Return whether all processes call a method together, by the decorator ``collective_call``."""
-    return _MARK in getattr(method, "__dict__", ())

@@ -27,8 +27,7 @@ class Routes:
 
     def to(self, rank: int) -> Ints:
         """Return the numbers of the entries of a process, ascending."""
-        entries: Ints = self.order[self._begin[rank] : self._begin[rank + 1]]
-        return entries
+        return self.order[self._begin[rank] : self._begin[rank + 1]]  # type: ignore[no-any-return]
 
     def parcels(self, *columns: Array) -> list[list[Array]]:
         """Return, by process, its entries of some arrays ``[k, ...]``; nothing for a process

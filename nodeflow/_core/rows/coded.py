@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -53,20 +53,13 @@ class CodedRows(NarrowRows):
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
         return CodedRows(NarrowRows(rows, self.coding))
 
-    @property
-    def stays_coded(self) -> bool:
-        """Whether rows of large batches stay codes."""
-        codes = self.stored
-        plain = isinstance(codes, Tensor) and codes.dtype == torch.int8 and codes.is_contiguous()
-        return (
-            plain and len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
-        )
-
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         codes = self.stored
-        if out is None and 4 * len(ids) * self.shape[-1] >= _LEAST and self.stays_coded:
-            assert isinstance(codes, Tensor)
-            return CodedTensor(codes, self.coding, ids)
+        is_plain = isinstance(codes, Tensor) and codes.dtype == torch.int8 and codes.is_contiguous()
+        is_wide = len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
+        is_large = 4 * len(ids) * self.shape[-1] >= _LEAST
+        if out is None and is_plain and is_wide and is_large:
+            return CodedTensor(cast("Tensor", codes), self.coding, ids)
         return super()._read(ids, out)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -129,10 +122,10 @@ class CodedTensor(Tensor):
     @classmethod
     def __torch_function__(
         cls,
-        func: Callable[..., Any],
+        func: Any,
         types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        args: Any = (),
+        kwargs: Any = None,
     ) -> Any:
         if args and is_coded(args[0]):
             # Without this, asking for the shape would come back here without end.
@@ -150,10 +143,10 @@ class CodedTensor(Tensor):
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls,
-        func: Callable[..., Any],
+        func: Any,
         types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        args: Any = (),
+        kwargs: Any = None,
     ) -> Any:
         return func(*_read(args), **_read(kwargs or {}))
 
@@ -191,23 +184,18 @@ def _same(rows: CodedTensor, to: object) -> CodedTensor | None:
     return rows if to in (torch.float32, "cpu", torch.device("cpu")) else None
 
 
+_ATTRIBUTES = (
+    "device dtype grad_fn is_leaf is_sparse layout ndim requires_grad shape is_cuda is_meta "
+    "is_nested"
+)
 _FACTS = {
-    *(
-        getattr(Tensor, name).__get__
-        for name in ("device", "dtype", "grad_fn", "is_leaf", "is_sparse", "layout")
-    ),
-    *(
-        getattr(Tensor, name).__get__
-        for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta", "is_nested")
-    ),
-    *(
-        Tensor.dim,
-        Tensor.size,
-        Tensor.numel,
-        Tensor.__len__,
-        Tensor.is_complex,
-        Tensor.is_floating_point,
-    ),
+    *(getattr(Tensor, name).__get__ for name in _ATTRIBUTES.split()),
+    Tensor.dim,
+    Tensor.size,
+    Tensor.numel,
+    Tensor.__len__,
+    Tensor.is_complex,
+    Tensor.is_floating_point,
 }
 """Questions that need no row."""
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base.arrays import check_exact
 from nodeflow._core.base.checks import check_indptr, check_length, check_range, describe
+from nodeflow._core.base.dtypes import as_floats
 from nodeflow._core.in_torch.ragged import entries_of
 from nodeflow._core.runtime.process import ignored_warnings
 
@@ -103,32 +103,23 @@ def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     csr = scipy.sparse.csr_array(matrix)
     if csr.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got shape {csr.shape}")
-    parts = (
-        csr.indptr.astype(np.int64),
-        csr.indices.astype(np.int64),
-        csr.data.astype(_float_type(csr.data, name)),
-    )
-    indptr, indices, data = (torch.from_numpy(part) for part in parts)
-    shape = int(csr.shape[0]), int(csr.shape[1])
-    # scipy does not look at the parts that someone made a matrix of
-    with _blamed(name):
-        check_parts(indptr, indices, data, shape)
-    return csr_tensor(indptr, indices, data, shape)
-
-
-def _float_type(values: np.ndarray, name: str) -> type:
-    """Return float32, or float64 for numbers that need it."""
+    values = csr.data
     if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
         raise TypeError(
             f"{name} must hold real numbers of at most 64 bits, got {values.dtype}; convert it "
             "first"
         )
-    needs_double = values.dtype == np.float64
-    if values.dtype.kind in "iu" and values.size:
-        ends = int(values.min()), int(values.max())
-        check_exact(name, *ends)
-        needs_double = max(map(abs, ends)) > 2**24
-    return np.float64 if needs_double else np.float32
+    if values.dtype.kind == "f":
+        values = values.astype(np.result_type(values, np.float32))
+    else:
+        values = as_floats(values, name)
+    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values)
+    indptr, indices, data = map(torch.from_numpy, parts)
+    shape = int(csr.shape[0]), int(csr.shape[1])
+    # scipy does not look at the parts that someone made a matrix of
+    with _blamed(name):
+        check_parts(indptr, indices, data, shape)
+    return csr_tensor(indptr, indices, data, shape)
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

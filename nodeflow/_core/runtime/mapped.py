@@ -65,8 +65,6 @@ def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> Fil
     """
     if mapped is None:
         mapped = file_of(array)
-    else:
-        mapped = mapped
     # "c": changes are not in the file
     if mapped is None or mapped.filename is None or mapped.mode == "c":
         return None

@@ -92,15 +92,11 @@ def _fitting(size: int) -> NDArray[np.uint8]:
 
 def _give_back(buffer: NDArray[np.uint8]) -> None:
     _free[id(buffer)] = buffer
-    while len(_free) > _KEPT or _free_bytes() > _BYTES:
+    # as a list, since other threads may change it meanwhile
+    while len(_free) > _KEPT or sum(buffer.nbytes for buffer in list(_free.values())) > _BYTES:
         # another thread took the oldest
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):
             del _free[next(iter(_free))]
-
-
-def _free_bytes() -> int:
-    buffers = list(_free.values())  # which other threads may change meanwhile
-    return sum(map(len, buffers))
 
 
 def take_scratch() -> tuple[Ints, Ints]:
@@ -131,10 +127,7 @@ def outside(size: int, kind: DTypeLike) -> Array:
     """Return an array of ``size`` zeros outside the heap. A child made by fork has a copy of its
     own.
     """
-    if hasattr(os, "fork"):
-        access = mmap.ACCESS_COPY
-    else:
-        access = mmap.ACCESS_WRITE
+    access = mmap.ACCESS_COPY if hasattr(os, "fork") else mmap.ACCESS_WRITE
     memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=access)
     return np.frombuffer(memory, kind)[:size]
 

@@ -28,9 +28,6 @@ reuse_buffers = _is_on("NODEFLOW_REUSE_BUFFERS")
 torch_threads = _is_on("NODEFLOW_TORCH_THREADS")
 """Whether the threads that torch keeps share the work; else threads are started for every call."""
 
-advised = False
-"""Whether a slow epoch has said what to set."""
-
 warnings_lock = threading.Lock()
 """Filters of warnings."""
 metis_lock = threading.Lock()

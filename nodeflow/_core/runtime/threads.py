@@ -11,29 +11,18 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
-import warnings
 from collections.abc import Callable
 from functools import cache
-from time import perf_counter
 from typing import Any
 
 import torch
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base import waiting
 from nodeflow._core.runtime import process
 from nodeflow._core.runtime.workers import Workers
 
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _forked = False
-
-SLOW = 1.0
-"""Seconds that an epoch takes at least before anything is said of it."""
-CROWDED = 0.5
-"""Share of an epoch from which on the caller has waited for a core too long: on a quiet machine it
-is a hundredth.
-"""
 
 
 def run_all(run: Callable[[int], None], count: int, threads: int | None = None) -> None:
@@ -90,47 +79,6 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
             workers.stop()
     if errors:
         raise errors[min(errors)]
-
-
-class Epoch:
-    """An epoch of the present thread, which says at its end, once in a process, if spinning threads
-    made it slow.
-    """
-
-    def __init__(self) -> None:
-        self._begun = threading.get_ident(), perf_counter(), without_core()
-
-    def end(self) -> None:
-        """Warn if other programs had the cores for long, while torch has several threads that
-        spin.
-        """
-        thread, begun, before = self._begun
-        seconds = perf_counter() - begun
-        missed = without_core() - before
-        spins = torch.get_num_threads() > 1 and not waiting.is_chosen()
-        if process.advised or not spins or thread != threading.get_ident():
-            return
-        if seconds >= SLOW and missed >= CROWDED * seconds:
-            process.advised = True
-            warnings.warn(
-                f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no "
-                "core: other programs use them, and torch's threads spin while they wait for each "
-                "other. Start Python with OMP_WAIT_POLICY=passive in the environment, or take "
-                "fewer threads (torch.set_num_threads)",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-
-
-def without_core() -> float:
-    """Return for how many seconds this thread was ready to run but had no core; 0 where the system
-    does not count.
-    """
-    try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as counts:
-            return int(counts.read().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
 
 
 @cache

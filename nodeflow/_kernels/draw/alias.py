@@ -23,6 +23,7 @@ from numba import float64, int64, njit
 
 from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.instructions import bit_length, high_product, prefetch
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 ROWS = 16  # rows between the prefetch of cells and their use; the same for neighbours
@@ -41,7 +42,7 @@ MOST = 1
 SQUARES = 2
 
 
-@njit(nogil=True, cache=True)
+@loop
 def build_tables(indptr, weights, table, sums):
     """Fill ``table``, uint64 ``[E]``, and ``sums``, float64 ``[num_rows, 3]``, which both hold
     zeros before.
@@ -131,7 +132,7 @@ def _fill(cells, bits, whole, units):
         light = _next(LIGHT, units, light + U64(1), whole)
 
 
-@njit(inline="always")
+@inlined
 def _entry(part, own, other, alias, bits):
     return ((U64(part) << U64(16) | own << U64(8) | other) << bits) | alias
 
@@ -146,7 +147,7 @@ def _next(heavy, units, o, whole):
     return o
 
 
-@njit(inline="always")
+@inlined
 def ask(state, first, degree, table, start, stop, positions, lows):
     """Draw the cells ``positions[start:stop]`` and prefetch them; return the next state.
 
@@ -164,7 +165,7 @@ def ask(state, first, degree, table, start, stop, positions, lows):
     return state
 
 
-@njit(inline="always")
+@inlined
 def edge_of(entry, cell, low, bits):
     """Return ``(offset within the row, weight class)`` of the edge to which a point in a cell
     belongs.
@@ -176,7 +177,7 @@ def edge_of(entry, cell, low, bits):
     return alias, classes & U64(255)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_alias(rows, begin, degree, table, indices, ident, key, out_indptr, positions, src):
     """Fill ``positions`` and ``src`` with draws with replacement in the rows number ``rows`` of the
     draw.

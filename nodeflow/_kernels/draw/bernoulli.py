@@ -5,17 +5,18 @@
 import math
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
 _LAG = 64  # edges between the prefetch of a source and its use
 
 
-@njit(nogil=True, cache=True)
+@loop
 def log_rejection(indptr, rows, numbers, kind, are_rates):
     """Return ``(first position [n], degree [n], log(1 - p) [n])`` of n ``rows``; p = 1 gives -inf.
 
@@ -46,7 +47,7 @@ def log_rejection(indptr, rows, numbers, kind, are_rates):
     return begin, degree, rejection
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_bernoulli(begin, degree, indices, ident, key, rejection):
     """Return ``(indptr of the draw, positions, sources)``; the kept edges of a row are in the order
     of the graph.

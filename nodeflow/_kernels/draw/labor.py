@@ -13,10 +13,10 @@ in blocks, and parts of a block in which no number is small enough are skipped.
 # ``_below``; 32 bits make an inclusion probability a multiple of 2**-32.
 
 import numpy as np
-from numba import njit
 
 from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.instructions import lowest_bit, prefetch
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 U32 = np.uint32
@@ -34,7 +34,7 @@ _FEW = 48  # up to this many, inserting one by one sorts fastest
 # ---- the number of a source
 
 
-@njit(inline="always")
+@inlined
 def _round(x, one, two):
     """A bijection of 32 bits that spreads every bit, by xorshifts and two multiplications."""
     x = U32(x ^ (x >> U32(16)))
@@ -44,7 +44,7 @@ def _round(x, one, two):
     return U32(x ^ (x >> U32(15)))
 
 
-@njit(inline="always")
+@inlined
 def _hash(x, before, between, after):
     """Two rounds with a word of the key before, between and after them: a bijection for every key.
 
@@ -56,14 +56,14 @@ def _hash(x, before, between, after):
     return U32(x ^ after)
 
 
-@njit(inline="always")
+@inlined
 def _words(key):
     first = mix(key + GOLDEN)
     second = mix(key + GOLDEN + GOLDEN)
     return U32(first), U32(first >> _TOP), U32(second)
 
 
-@njit(inline="always")
+@inlined
 def _fold(t):
     """32 bits of an id. An id below 2**32 is kept as it is, so that no two of these have the same
     number.
@@ -72,7 +72,7 @@ def _fold(t):
     return U32(U32(t) ^ U32(upper * U32(0x9E3779B9)))
 
 
-@njit(inline="always")
+@inlined
 def is_renewed(t, keys, early):
     """Whether node ``t`` takes its number from ``keys[1]`` and not from ``keys[0]``: ``early`` in
     2**32 nodes do.
@@ -81,7 +81,7 @@ def is_renewed(t, keys, early):
     return _hash(_fold(t), a, b, c) < early
 
 
-@njit(nogil=True, cache=True)
+@loop
 def hash_block(ids, keys, early, out):
     """Write the 32-bit number of every id into ``out``, under ``keys[0]`` or ``keys[1]`` (see
     ``is_renewed``).
@@ -103,7 +103,7 @@ def hash_block(ids, keys, early, out):
         out[j] = _hash(t, before, between, after)
 
 
-@njit(inline="always")
+@inlined
 def _prefetch_block(indices, first, end):
     """Prefetch the sources of a block, up to ``end``: the processor foresees no more than a few
     lines of a row.
@@ -115,7 +115,7 @@ def _prefetch_block(indices, first, end):
 # ---- Poisson sampling
 
 
-@njit(inline="always")
+@inlined
 def _below(numbers, g, size, bound):
     """A bit for each of the 64 numbers from ``g``: whether it is at most ``bound`` and its index
     below ``size``.
@@ -129,18 +129,18 @@ def _below(numbers, g, size, bound):
     return mask
 
 
-@njit(inline="always")
+@inlined
 def _bound(rate):
     """The largest number of 32 bits that is kept with probability ``rate``, rounded up."""
     return U32(U64(np.ceil(rate * _WORDS)) - _ONE)
 
 
-@njit(inline="always")
+@inlined
 def _trimmed(array, used):
     return array[:used] if 2 * used > array.shape[0] else array[:used].copy()
 
 
-@njit(inline="always")
+@inlined
 def _probability(fanout, degree):
     """Return the inclusion probability of the edges of a row in LABOR-0, which is c of the row
     where all pi are 1.
@@ -148,13 +148,13 @@ def _probability(fanout, degree):
     return 1.0 if fanout < 0 or degree <= fanout else fanout / degree
 
 
-@njit(inline="always")
+@inlined
 def sum_of_inverses(fanout, degree):
     """Return the sum of 1 / p over the edges of a row in LABOR-0, which LABOR-i keeps."""
     return float(degree) * degree / fanout
 
 
-@njit(nogil=True, cache=True)
+@loop
 def labor0_rates(fanout, degree):
     """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of
     LABOR-i.
@@ -167,7 +167,7 @@ def labor0_rates(fanout, degree):
     return rates
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of
     ``_probability``.
@@ -222,7 +222,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
 # ---- order sampling: the smallest numbers of a row
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, positions, src):
     """Fill ``positions`` and ``src`` with the edges of each row whose sources have the smallest
     numbers.
@@ -287,7 +287,7 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
             src[w + q] = indices[first + smallest[q]]
 
 
-@njit(inline="always")
+@inlined
 def _sort(array, size):
     """Sort the first ``size`` entries in place."""
     if size > _FEW:
@@ -304,13 +304,13 @@ def _sort(array, size):
         array[j] = entry
 
 
-@njit(inline="always")
+@inlined
 def _number_of_copy(t, keys, early, copy):
     key = keys[1] if is_renewed(t, keys, early) else keys[0]
     return U32(mix(stream(key, t) + U64(copy) * GOLDEN) >> _TOP)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def find_repeats(indptr, indices, num_nodes):
     """Return ``(positions, copies)`` of the edges whose source occurred before in their row, and
     how often it did.

@@ -19,6 +19,7 @@ from numba import njit
 from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.draw.labor import is_renewed, sum_of_inverses
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 4  # rows between the prefetch of their first sources and their use
@@ -26,7 +27,7 @@ _PIECE = 1024  # edges per block
 _FAR = 1e300  # more than number / pi of any source
 
 
-@njit(nogil=True, cache=True)
+@loop
 def gather_local(begin, degree, indices, table, local):
     """Number the sources of all edges of the rows in order of first appearance; return their parent
     ids.
@@ -50,7 +51,7 @@ def gather_local(begin, degree, indices, table, local):
     return nodes[:size].copy()
 
 
-@njit(nogil=True, cache=True)
+@loop
 def update(begin, degree, indices, order, c, pi, seen):
     """Multiply every pi by the largest c of its destinations; return the sum of the new pi.
 
@@ -122,7 +123,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
             c[i] = total / sum_of_inverses(fanout[i], d)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _least(t, nodes, keys, early, copy, pi):
     """Number / pi, the c above which source t is kept; its number has 53 bits, in [0, 1).
 
@@ -134,7 +135,7 @@ def _least(t, nodes, keys, early, copy, pi):
     return uniform(stream(key, ident) + U64(copy + 1) * GOLDEN) / pi[t]
 
 
-@njit(inline="always")
+@inlined
 def _code(x):
     """A byte that grows with ``x``: of two numbers the larger has the larger code or the same
     one.
@@ -143,7 +144,7 @@ def _code(x):
     return min(max((exponent + 30) * 8 + int(fraction * 16.0) - 8, 0), 255)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _fill(nodes, keys, early, pi, codes, scratch):
     """Replace every 1 in ``codes`` by the code of number / pi of that source.
 
@@ -158,7 +159,7 @@ def _fill(nodes, keys, early, pi, codes, scratch):
                 scratch[t] = least
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep_poisson(
     begin, degree, indices, nodes, fanout, keys, early, pi, codes, scratch, kept, inverse, c
 ):
@@ -200,7 +201,7 @@ def keep_poisson(
     return indptr
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep_smallest(
     begin, degree, indices, nodes, fanout, keys, early, pi, codes, scratch, kept, inverse
 ):

@@ -12,10 +12,11 @@ weights.
 # drawn nodes; edges that are left out are searched for one by one.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import first_above, first_at_least, reserve, step_past
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
 
@@ -23,18 +24,18 @@ _AHEAD = 8  # rows between the prefetch of their first entries and their use
 _PIECE = 1024  # edges per block
 
 
-@njit(inline="always")
+@inlined
 def _contains(ascending, value):
     at = first_at_least(ascending, 0, ascending.shape[0], value)
     return at < ascending.shape[0] and ascending[at] == value
 
 
-@njit(inline="always")
+@inlined
 def _weight(column, p):
     return 1.0 if column.shape[0] == 0 else np.float64(column[p])
 
 
-@njit(nogil=True, cache=True)
+@loop
 def row_sums(indptr, rows, column, left_out, squared):
     """Return the sum of the weights of every row, or with ``squared`` its norm, float64
     ``[len(rows)]``.
@@ -52,7 +53,7 @@ def row_sums(indptr, rows, column, left_out, squared):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_edges(indptr, indices, rows, left_out, size, key):
     """Draw ``size`` edges of ``rows`` uniformly with replacement.
 
@@ -83,7 +84,7 @@ def draw_edges(indptr, indices, rows, left_out, size, key):
     return src, total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, key):
     """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights.
 
@@ -135,7 +136,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
     return src, total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def edges_from(indptr, indices, rows, nodes, column, left_out):
     """Find the edges of ``rows`` whose sources are among the distinct ``nodes``.
 
@@ -196,7 +197,7 @@ def edges_from(indptr, indices, rows, nodes, column, left_out):
     return ends, positions[:w].copy(), local[:w].copy(), norms
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _scan(row, bitmap, likely):
     # unsigned, so that no index is checked for being negative
     w = U64(0)
@@ -208,7 +209,7 @@ def _scan(row, bitmap, likely):
     return int64(w)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positions, local, w):
     mask = table.shape[0] - 1
     for j in likely:
@@ -228,7 +229,7 @@ def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positio
     return w
 
 
-@njit(nogil=True, cache=True)
+@loop
 def edges_by_chance(indptr, indices, rows, prob, key):
     """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with
     probability ``prob[u]``.
@@ -247,7 +248,7 @@ def edges_by_chance(indptr, indices, rows, prob, key):
     return ends, positions[:w].copy()
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _flip(indices, begin, end, prob, key, positions, w):
     w = U64(w)
     for p in range(begin, end):

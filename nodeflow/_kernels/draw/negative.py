@@ -10,13 +10,14 @@ is drawn again because it has an edge.
 # asked for ahead; both ways of ``node_of``, with weights and without, are written out.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import first_at_least, reserve
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64, bounded, stream
 
 
-@njit(nogil=True, cache=True)
+@loop
 def node_of(rank, first, end, known, before, upto):
     """The node that owns integer ``rank`` among the nodes outside ``known[first:end]`` (ascending).
 
@@ -45,7 +46,7 @@ def node_of(rank, first, end, known, before, upto):
     return first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def unknown_below(node, row, upto, indptr, known, before):
     """The sum of the weights of the nodes below ``node`` that are not known in a row (see
     ``known_rows``).
@@ -60,7 +61,7 @@ def unknown_below(node, row, upto, indptr, known, before):
     return upto[node] - before[first + count - 1] - (upto[last + 1] - upto[last])
 
 
-@njit(nogil=True, cache=True)
+@loop
 def totals(starts, limits, upto, rows, indptr, known, before):
     """The sums of the weights of the nodes among which each row of ``draw_unknown`` draws,
     int64.
@@ -72,7 +73,7 @@ def totals(starts, limits, upto, rows, indptr, known, before):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_unknown(key, starts, limits, upto, rows, indptr, known, before, drawn):
     """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream
     i.
@@ -100,7 +101,7 @@ def draw_unknown(key, starts, limits, upto, rows, indptr, known, before, drawn):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def known_rows(own, indptr, indices, upto):
     """Return ``(indptr, known, before)``: the nodes known in row i are ``own[i]`` and the distinct
     ones of its row.
@@ -138,7 +139,7 @@ def known_rows(own, indptr, indices, upto):
     return rows, known[:w], before[:w]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def known_among(rows, indptr, known, nodes, size, num_nodes):
     """Return whether ``nodes[i // size, j]`` is in row ``rows[i]`` of ``known``, bool; see
     ``known_rows``.
@@ -161,7 +162,7 @@ def known_among(rows, indptr, known, nodes, size, num_nodes):
     return marks
 
 
-@njit(nogil=True, cache=True)
+@loop
 def edges_between(indptr, indices, eid, u, v):
     """Return the ids of all edges between ``u[i]`` and ``v[i]`` in either direction, pair by pair.
 

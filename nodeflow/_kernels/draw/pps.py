@@ -9,14 +9,15 @@ fixed size are drawn by Deville's systematic method.
 # time.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import first_above, first_at_least
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.relabel import shift_for
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream, uniform
 
 
-@njit(nogil=True, cache=True)
+@loop
 def guide_to(ends, guide):
     """Fill ``guide`` ``[2**bits + 1]``: entry b is the first i with
     ``ends[i] > total * b / 2**bits``.
@@ -32,7 +33,7 @@ def guide_to(ends, guide):
     guide[number] = last
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_with_replacement(ends, guide, size, key):
     """Draw ``size`` indices with probabilities in proportion to the steps of the running sums
     ``ends``.
@@ -51,7 +52,7 @@ def draw_with_replacement(ends, guide, size, key):
     return drawn
 
 
-@njit(nogil=True, cache=True)
+@loop
 def sum_below(scores, cut):
     """Return the sum (added in their order) and the number of the scores below ``cut``."""
     total = 0.0
@@ -63,7 +64,7 @@ def sum_below(scores, cut):
     return total, count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def count_certain(top, rest):
     """Return the number k of certain draws: the k largest scores are drawn with probability 1.
 
@@ -83,7 +84,7 @@ def count_certain(top, rest):
     return k
 
 
-@njit(nogil=True, cache=True)
+@loop
 def row_probabilities(indptr, weights, counts):
     """Return min(1, c w) of every entry, float64 ``[E]``; in row r they add up to ``counts[r]``, -1
     for all entries.
@@ -137,7 +138,7 @@ def row_probabilities(indptr, weights, counts):
     return prob
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep_poisson(prob, ids, key):
     """Return the indices of the ids that are kept: id i independently, with probability
     ``prob[i]``.
@@ -150,7 +151,7 @@ def keep_poisson(prob, ids, key):
     return kept[:n].copy()
 
 
-@njit(nogil=True, cache=True)
+@loop
 def hash_order(ids, key):
     """Return the indices of ``ids`` in a random order of the ids, which does not depend on the
     order they come in.
@@ -184,7 +185,7 @@ def hash_order(ids, key):
     return order
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_systematic(ends, size, key):
     """Draw ``size`` distinct indices, by Deville's systematic method (Deville 1998; Chauvet 2012).
 

@@ -9,17 +9,18 @@ empty one has -1 as its key.
 # one hub costs as much as all others; walks are not prefetched.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.relabel import shift_for, slot
 from nodeflow._kernels.rng import U64, bounded, stream
 
 _AHEAD = 12  # neighbours between the prefetch of a slot and its use
 
 
-@njit(nogil=True, cache=True)
+@loop
 def edge_ends(indptr, indices, back_indptr, back_indices, joined, key, nodes):
     """Fill ``nodes`` with the two ends of random edges, end after end.
 
@@ -42,7 +43,7 @@ def edge_ends(indptr, indices, back_indptr, back_indices, joined, key, nodes):
         )
 
 
-@njit(nogil=True, cache=True)
+@loop
 def walks(indptr, indices, length, key, nodes):
     """Fill ``nodes`` ``[roots * (length + 1)]`` with uniform roots and the nodes of a uniform walk
     from each.
@@ -64,7 +65,7 @@ def walks(indptr, indices, length, key, nodes):
             nodes[j * steps + k] = node
 
 
-@njit(nogil=True, cache=True)
+@loop
 def touch_rates(indptr, indices, degree):
     """Return, for every node, the sum of 1 / degree + 1 / degree over the edges at it, each edge
     once, float64.
@@ -80,7 +81,7 @@ def touch_rates(indptr, indices, degree):
     return total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def tabulate(keys):
     """Return ``(table, index of the first key that occurred before, or -1)``."""
     size = 2
@@ -103,7 +104,7 @@ def tabulate(keys):
     return table, repeated
 
 
-@njit(nogil=True, cache=True)
+@loop
 def induced(indptr, indices, rows, keys, num_nodes, table):
     """Return ``(indptr [n + 1], src [E], positions [E])`` of the edges between the nodes of n
     ``keys``.

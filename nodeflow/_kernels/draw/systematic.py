@@ -22,6 +22,7 @@ from numba import float64, njit
 from nodeflow._kernels.draw.alias import ROWS
 from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _BLOCK = 8  # edges compared with a point at a time
@@ -31,7 +32,7 @@ _LINE = 16  # entries per prefetch
 _LINES = 32  # prefetches per row; the processor foresees the rest of a row
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_systematic(
     rows, begin, degree, weights, indices, ident, key, unit, top, out_indptr, positions, src
 ):

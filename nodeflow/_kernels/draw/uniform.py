@@ -10,10 +10,11 @@ for some rows before their sources are read.
 # lines twice.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import first_above, first_at_least, step_past
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import U64, bounded, stream
 
@@ -23,7 +24,7 @@ _LAG = 64  # edges between the prefetch of a source and its use
 _SCAN = 32  # up to this many picks, a search through all of them is faster than a hash set
 
 
-@njit(nogil=True, cache=True)
+@loop
 def plan(indptr, rows, fanouts, kind, replace, left_out):
     """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` of n ``rows``.
 
@@ -53,7 +54,7 @@ def plan(indptr, rows, fanouts, kind, replace, left_out):
     return out_indptr, begin, degree
 
 
-@njit(nogil=True, cache=True)
+@loop
 def plan_past(
     indptr, stamps, rows, limits, starts, lowest, context, fanouts, kind, replace, strict
 ):
@@ -93,7 +94,7 @@ def plan_past(
     return out_indptr, begin, past
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_with(begin, degree, indices, ident, key, fanouts, kind, out_indptr, positions, src):
     """Fill ``positions`` and ``src`` with uniform draws with replacement, as many per row as
     ``out_indptr`` says.
@@ -117,7 +118,7 @@ def draw_with(begin, degree, indices, ident, key, fanouts, kind, out_indptr, pos
     read_sources(indices, read, positions.shape[0], positions, src)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src):
     """Fill ``positions`` and ``src`` with uniform subsets of the rows, by Floyd's method (Bentley
     and Floyd 1987).
@@ -180,7 +181,7 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
     read_sources(indices, read, positions.shape[0], positions, src)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def step_over(indptr, rows, left_out, indices, out_indptr, positions, src):
     """Turn ranks among the edges that are not left out (see ``plan``) into positions, and read
     their sources.
@@ -196,7 +197,7 @@ def step_over(indptr, rows, left_out, indices, out_indptr, positions, src):
             src[w] = indices[p]
 
 
-@njit(inline="always")
+@inlined
 def read_sources(indices, start, stop, positions, src):
     """Copy the sources at ``positions[start:stop]`` into ``src``; return where to go on."""
     for w in range(start, stop):
@@ -205,7 +206,7 @@ def read_sources(indices, start, stop, positions, src):
     return max(start, stop)
 
 
-@njit(inline="always")
+@inlined
 def _add(seen, value):
     """Add a number to an open-addressing set; return False if the set has it already."""
     mask = seen.shape[0] - 1

@@ -10,17 +10,18 @@ loads of all of them are under way at once.
 # could fill the wait.
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from nodeflow._kernels.arrays import reserve, step_past
 from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
 
 _AHEAD = 8  # destinations between the prefetch of an entry of indptr and its use
 
 
-@njit(inline="always")
+@inlined
 def _row_of(indptr, left_out, v):
     """The first position of the row of a node, the number of its edges, and which of ``left_out``
     are in the row.
@@ -34,7 +35,7 @@ def _row_of(indptr, left_out, v):
     return begin, end - begin - (last - first), first, last
 
 
-@njit(inline="always")
+@inlined
 def _count_visit(table, u, seen, count, slots, distinct):
     """Count a visit of ``u``; return the number of distinct nodes."""
     mask = table.shape[0] - 1
@@ -51,7 +52,7 @@ def _count_visit(table, u, seen, count, slots, distinct):
     return distinct + 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def walk(indptr, indices, left_out, path, dst, key, num_walks, length, restart):
     """Return the nodes where the walks of each destination are after every step,
     ``[n, length, num_walks]``.
@@ -120,7 +121,7 @@ def walk(indptr, indices, left_out, path, dst, key, num_walks, length, restart):
     return visited
 
 
-@njit(nogil=True, cache=True)
+@loop
 def most_visited(visited, starts, most):
     """Return ``(indptr [n + 1], nodes [E], visits [E])``: the nodes that the walks of each start
     visited most.

@@ -15,11 +15,12 @@ When one is rejected, all are drawn again: the same distribution.
 # rule of thumb.
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from nodeflow._kernels.draw.alias import CLASSES, MOST, ROWS, SQUARES, TOTAL, ask, edge_of
 from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.instructions import bit_length, prefetch, prefetch_at
+from nodeflow._kernels.loops import inlined, loop
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 16  # rows between the prefetch of their numbers and their use
@@ -37,7 +38,7 @@ SCAN = 1
 KEEP = 2
 
 
-@njit(inline="always")
+@inlined
 def may_reject(count, degree, total, most, squares):
     """Whether to draw ``count`` edges of a row by rejection; the expected number of attempts is
     about e^x or less.
@@ -52,7 +53,7 @@ def may_reject(count, degree, total, most, squares):
     return possible and (x <= _EASY or (x <= _HARD and degree > _LONG * count))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
     """Return
     ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
@@ -112,7 +113,7 @@ def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
     return out_indptr, begin, degree, unit, top, ways, sizes
 
 
-@njit(nogil=True, cache=True)
+@loop
 def draw_sampford(
     rows, begin, degree, table, weights, indices, ident, key, unit, top, out_indptr, positions, src
 ):
@@ -203,7 +204,7 @@ def draw_sampford(
         number += 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep_nonzero(rows, begin, weights, indices, out_indptr, positions, src):
     """Fill ``positions`` and ``src`` with the non-zero edges of the rows number ``rows`` of the
     draw.
@@ -218,7 +219,7 @@ def keep_nonzero(rows, begin, weights, indices, out_indptr, positions, src):
             src[U64(w)] = indices[U64(p)]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def inverse_probability(weights, positions, out_indptr, unit, replace):
     """Return 1 / probability of every drawn edge, float64: unit / weight, and at least 1 without
     replacement.

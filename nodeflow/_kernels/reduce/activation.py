@@ -7,6 +7,7 @@ stored mask.
 import numpy as np
 from numba import njit
 
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import GOLDEN, U64, mix
 from nodeflow._kernels.simd import LANES, add, load, mul, splat, store, where_above
 
@@ -15,7 +16,7 @@ _PIECE = 4 * _QUARTER  # numbers whose factors are made at a time
 _LOW = U64(0xFFFF)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def add_bias(x, bias, relu, first, last):
     """Add ``bias``, float32, to the rows ``first <= i < last`` of ``x`` in place, then set what is
     negative to 0.
@@ -36,7 +37,7 @@ def add_bias(x, bias, relu, first, last):
             store(x, begin + c, width - c, where_above(row, nothing, row, nothing) if relu else row)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def relu_gradient(g, result, scale, out, sums, first, last):
     """Write ``out = scale * g`` where ``result`` is above 0, else 0, for rows
     ``first <= i < last``; add to ``sums``.
@@ -63,7 +64,7 @@ def relu_gradient(g, result, scale, out, sums, first, last):
             store(sums, c, width - c, add(load(sums, c, width - c), row))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def drop(x, bias, width, key, least, scale, out, first, last):
     """Write ``out[i] = scale * x[i]`` where the upper 32 bits of place i are ``least`` or more,
     else 0 * ``x[i]``.

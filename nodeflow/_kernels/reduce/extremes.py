@@ -6,8 +6,8 @@ are None are left out of the compiled code, which is made once per combination.
 """
 
 import numpy as np
-from numba import njit
 
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.reduce.row_sums import prefetch_distance, prefetch_row, row_of
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
@@ -25,7 +25,7 @@ from nodeflow._kernels.simd import (
 )
 
 
-@njit(nogil=True, cache=True)
+@loop
 def reduce_rows(
     indptr, indices, x, width, total, largest, smallest, squares, most, least, first, last
 ):
@@ -90,7 +90,7 @@ def reduce_rows(
                 store(squares, to, n, sums)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def share_rows(
     indptr,
     indices,

@@ -25,6 +25,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from nodeflow._kernels.instructions import LINE, prefetch
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,
@@ -109,7 +110,7 @@ def _held_sums(out, size):
     return lambda out, size: np.empty(size, np.float32)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def sum_rows(
     indptr,
     indices,
@@ -253,7 +254,7 @@ def sum_rows(
         fence()
 
 
-@njit(nogil=True, cache=True)
+@loop
 def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):
     """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v.
 
@@ -299,7 +300,7 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
                     store(out, o + c, n, mul_add(w, load(g, i + c, n), load(out, o + c, n)))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
     """Write to ``out[e, group]`` the dot product of that group of ``a[v]`` and ``b[indices[e]]``,
     for edges e into v.

@@ -3,8 +3,8 @@ gradient.
 """
 
 import numpy as np
-from numba import njit
 
+from nodeflow._kernels.loops import loop
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     LANES,
@@ -22,7 +22,7 @@ from nodeflow._kernels.simd import (
 )
 
 
-@njit(nogil=True, cache=True)
+@loop
 def softmax_rows(indptr, scores, width, out, first, last):
     """Write the softmax of the edges of the rows ``first <= v < last``; 0 where all scores of a row
     are -inf.
@@ -50,7 +50,7 @@ def softmax_rows(indptr, scores, width, out, first, last):
                 store(out, i, n, div(load(out, i, n), by))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def softmax_gradient(indptr, p, g, width, out, first, last):
     """Write ``p * (g - sum over the row's edges of p * g)`` for the edges of the rows
     ``first <= v < last``.

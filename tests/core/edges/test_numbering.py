@@ -32,15 +32,6 @@ def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: boo
             assert numbering.nodes.tolist() == list(expected)
 
 
-def test_the_largest_packed_ids() -> None:
-    ids = np.array([2**31 - 1, 0, 2**31 - 2, 2**31 - 1])
-    with Numbering(2**31) as numbering, Numbering(2**31) as inner:  # each with a table of its own
-        assert numbering.extend(ids.copy()).tolist() == [0, 1, 2, 0]
-        assert inner.extend(ids[[1, 0]]).tolist() == [0, 1]
-        assert numbering.extend(ids[[2, 1]]).tolist() == [2, 1]
-        assert numbering.nodes.tolist() == [2**31 - 1, 0, 2**31 - 2]
-
-
 @pytest.mark.parametrize("num_nodes", [501, 20_000, 10**6, 2**31, 2**31 + 1, 2**40])
 def test_numbering_in_order_of_first_appearance(num_nodes):
     """All ids in a table, few of many, a sort beyond 2**31: the same numbers, at the largest ids

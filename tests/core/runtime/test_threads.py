@@ -10,14 +10,12 @@ import re
 import subprocess
 import sys
 import threading
-import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from nodeflow._core.base import waiting
 from nodeflow._core.runtime import process, threads
 from nodeflow._core.runtime.threads import run_all
 
@@ -250,64 +248,3 @@ def test_torchs_threads_can_be_switched_off(monkeypatch):
     done = []
     run_all(done.append, 5)
     assert sorted(done) == [0, 1, 2, 3, 4]
-
-
-# ---- epochs that other programs make slow
-
-
-@pytest.fixture
-def crowded(monkeypatch):
-    """An epoch of 100 seconds, in some of which its thread has no core, with two threads that
-    spin.
-    """
-    clock = {"now": 0.0, "missed": 0.0}
-    monkeypatch.setattr(threads, "perf_counter", lambda: clock["now"])
-    monkeypatch.setattr(threads, "without_core", lambda: clock["missed"])
-    monkeypatch.setattr(process, "advised", False)
-    for name in waiting._NAMES:
-        monkeypatch.delenv(name, raising=False)
-    torch.set_num_threads(2)
-
-    def run(seconds=100.0, missed=60.0):
-        epoch = threads.Epoch()
-        clock.update(now=clock["now"] + seconds, missed=clock["missed"] + missed)
-        with warnings.catch_warnings(record=True, action="always") as said:
-            epoch.end()
-        return [str(one.message) for one in said]
-
-    return run
-
-
-def test_a_slow_epoch_says_once_what_to_set(crowded):
-    (text,) = crowded()
-    assert "an epoch took 100.0 s, in 60.0 s of which its thread had no core" in text
-    assert "OMP_WAIT_POLICY=passive" in text
-    assert crowded() == []
-
-
-@pytest.mark.parametrize("missed", [0.0, 1.0, 49.0])
-def test_a_slow_epoch_on_a_quiet_machine_says_nothing(crowded, missed):
-    assert crowded(missed=missed) == []
-    assert crowded(seconds=0.9, missed=0.8) == []  # too short to matter
-
-
-@pytest.mark.parametrize("name", waiting._NAMES)
-def test_a_choice_of_the_user_is_final(crowded, monkeypatch, name):
-    monkeypatch.setenv(name, "0")
-    assert crowded() == []
-
-
-def test_one_thread_does_not_spin(crowded):
-    torch.set_num_threads(1)
-    assert crowded() == []
-
-
-def test_the_time_without_a_core_grows_and_may_be_unknown(monkeypatch):
-    before = threads.without_core()
-    assert 0 <= before <= threads.without_core()
-
-    def unknown(*args, **options):
-        raise FileNotFoundError
-
-    monkeypatch.setattr("builtins.open", unknown)
-    assert threads.without_core() == 0.0
