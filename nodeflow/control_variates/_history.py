@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -40,6 +41,8 @@ from nodeflow.propagation import Propagation
 MISSING = ("zero", "mask", "refuse")
 # of the arrays in a folder
 _LAYOUT = 2
+# batches that read a history before one is missed that writes
+_MANY = 200
 
 
 class History(KeptRows):
@@ -153,6 +156,8 @@ class History(KeptRows):
                     "layer 0 has a history of its own in widths; leave it out, or leave out inputs"
                 )
             self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self._pulls = 0
+            self._sum_of_seeds = -1
             self.has_inputs = inputs is not None
             if inputs is None:
                 self._sums_of_inputs = None
@@ -226,7 +231,9 @@ class History(KeptRows):
                 ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were
-        none. All columns are set, or none.
+        none. All columns are set, or none. Warns once, with RuntimeWarning, when 200 batches of
+        training (with gradients enabled, and each for other seeds than the one before) have read
+        rows that were never written, and none was committed.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
         check_one_of(missing, "missing", MISSING)
@@ -253,12 +260,31 @@ class History(KeptRows):
                 "sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid)
             )
             columns.append((1, "agg_h_0", sums))
+        if sum(map(len, ages)) < sum(len(batch.layers[i]) for i in layers):
+            self._remind(batch)
         # set last: an error above leaves the batch unchanged
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         if ages:
             return torch.cat(ages).double().mean()
         return torch.tensor(torch.nan, dtype=torch.float64)
+
+    def _remind(self, batch: NodeFlow) -> None:
+        """Warn once where batches read rows that are never written: control variates of zeros save
+        no variance.
+        """
+        seeds = int(batch.seeds.sum())
+        # an evaluation commits nothing, nor does an experiment, which draws for the same seeds
+        # again and again
+        self._pulls += torch.is_grad_enabled() and seeds != self._sum_of_seeds
+        self._sum_of_seeds = seeds
+        if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
+            warnings.warn(
+                f"{_MANY} batches have read rows that were never written, and none was committed: "
+                "call history.commit(batch) after every step, or fill the history with an Updater",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     # ---- writing
 

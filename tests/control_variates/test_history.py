@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -412,3 +413,34 @@ def test_an_updater_that_fails_leaves_the_old_history(ring):
             VRGCN(3, 5, 2, num_layers=1), History(ring.view(weight="p"), {2: 5}), torch.ones(7, 3)
         ).run()
     assert model.training
+
+
+def test_a_loop_that_commits_nothing_is_told_so_once(ring: Graph) -> None:
+    batches = [NeighborSampler(ring, [1, 1])([seed]) for seed in (0, 1)]
+    row = torch.ones(1, 2)
+
+    def read(history: History, commits: int = 0, of: Any = batches) -> int:
+        """Read 450 batches, and return the number of warnings."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for step in range(450):
+                history.pull(of[step % len(of)])
+                if step < commits:
+                    history.write(1, [0], row)
+                    history.commit()
+        assert all(
+            "never written, and none was committed: call history.commit(batch)" in str(one.message)
+            for one in told
+        )
+        return len(told)
+
+    assert read(History(ring, {1: 2})) == 1
+    filled = History(ring, {1: 2})
+    filled.write(1, range(ring.num_nodes), row.expand(ring.num_nodes, 2))
+    filled.commit()  # as start_history does
+    assert read(filled) == 0
+    assert read(History(ring, {1: 2}), of=batches[:1]) == 0, "an experiment on one batch"
+    assert read(History(ring, {1: 2}), commits=2) == 0
+    assert read(History(ring, {1: 2}, aggregated="stored")) == 0
+    with torch.no_grad():  # an evaluation
+        assert read(History(ring, {1: 2})) == 0
