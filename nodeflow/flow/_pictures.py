@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nodeflow._core.base.checks import as_count
 from nodeflow._core.display.axes import axes_for
 from nodeflow._core.display.columns import chosen, column_table, names_of
-from nodeflow._core.display.html import page, sizes_table
+from nodeflow._core.display.html import funnel, page
 from nodeflow._core.display.layered import draw_layered, draw_summary
 from nodeflow._core.schema import sizes as in_words
 
@@ -173,7 +173,7 @@ def node_flow_html(batch: NodeFlow) -> str:
     return page(
         "NodeFlow",
         words,
-        sizes_table(batch.layer_sizes, batch.flow_sizes),
+        funnel(batch.layer_sizes, batch.flow_sizes),
         column_table([*frames, *of_types, ("seeds", batch.seed_data)], "frame"),
     )
 
