@@ -7,7 +7,6 @@ One process has all edges: every function here then hands back what it was given
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +18,6 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints, describe
-from nodeflow._core.base.dtypes import DTYPES
 from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
@@ -29,7 +27,6 @@ from nodeflow._core.peers.held_part import WholeIds
 from nodeflow._core.peers.peers import Ask
 from nodeflow._core.peers.routes import Routes, narrowed
 from nodeflow._core.random import Random
-from nodeflow._core.rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice, check_choice, needs_weight, parent_eid
@@ -350,34 +347,28 @@ def _drawn_for_another(
 
 
 def _check_travels(choice: Choice) -> None:
-    """Raise TypeError for a Choice that only some processes could have, also where it does not
-    travel.
+    """Raise TypeError for a Choice with columns, also where it does not travel: only some processes
+    would have them.
     """
-    if choice.nodes is not None:
+    if choice.nodes is not None or choice.edata:
         raise TypeError(
-            "a Choice has no ndata where the graph lies on several processes, which may share its "
-            "nodes"
-        )
-    if recorded := [name for name, column in sorted(choice.edata.items()) if column.requires_grad]:
-        raise TypeError(
-            f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between "
-            "processes"
+            "a Choice must have no edata and no ndata where the graph lies on several processes, "
+            "which draw for each other; with by_row = False a sampler may have them"
         )
 
 
 def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     """The chosen edges as they travel.
 
-    Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of
-    every destination; the parent ids of sources and edges; estimator weights, of no dimension where
-    all are 1; the edge columns.
+    Arrays are: ``needs_weight``, empty for None; the number of edges of every destination; the
+    parent ids of sources and edges; estimator weights, of no dimension where all are 1.
     """
     _check_travels(choice)
     edges = sampler.reader.edges
     graph = sampler.graph
-    sent = sorted(choice.edata.items())
-    names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
-    text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
+    needs = np.zeros(0, np.bool_)
+    if choice.needs_weight is not None:
+        needs = np.array([choice.needs_weight])
     src = choice.take_sources(edges)
     eid = parent_eid(edges, choice).get().numpy()
     # ids travel in the narrowest type: they are most of what is sent
@@ -387,22 +378,18 @@ def _packed(sampler: Sampler, choice: Choice) -> Arrays:
         weight = np.zeros(())
     else:
         weight = choice.weight.get().numpy()
-    columns = [as_array(column.cpu().contiguous()) for _, column in sent]
-    return [text, counts, src, narrowed(eid, graph.num_edges), weight, *columns]
+    return [needs, counts, src, narrowed(eid, graph.num_edges), weight]
 
 
 def _joined(answers: list[Arrays], routes: Routes) -> Choice:
     """The edges of all destinations, from those that each process packed, in the order of the
     destinations.
 
-    Where a process chose no edges, its answer may lack weights and columns that the others have.
+    Where a process chose no edges, its answer may lack weights that the others have.
     """
     indptr, taken = _in_order([counts for _, counts, *_ in answers], routes)
     answers = [arrays for arrays in answers if len(arrays[2])] or answers[:1]
-    needs, names = zip(*(json.loads(arrays[0].tobytes()) for arrays in answers), strict=True)
-    if any(other != names[0] for other in names):
-        raise ValueError(f"a Choice must have the same columns on all processes, got {names}")
-    _, _, sources, eids, weights, *columns = zip(*answers, strict=True)
+    needs, _, sources, eids, weights = zip(*answers, strict=True)
     weight = None
     if any(part.ndim for part in weights):
         # a process whose weights are all 1 has sent none
@@ -411,18 +398,14 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
             for part, src in zip(weights, sources, strict=True)
         ]
         weight = Lazy.of(torch.from_numpy(taken(parts))).get
-    edata = {}
-    for (name, kind), column in zip(names[0], columns, strict=True):
-        edata[name] = from_numpy(taken(column), DTYPES[kind])
     src, eid = (taken(ids).astype(np.int64, copy=False) for ids in (sources, eids))
     return Choice.of_kernel(
         indptr,
         None,
         src,
         weight,
-        needs_weight=needs_weight(needs),
+        needs_weight=needs_weight(answer.item() if len(answer) else None for answer in needs),
         eid=torch.from_numpy(eid),
-        edata=edata,
     )
 
 

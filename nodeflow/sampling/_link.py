@@ -30,13 +30,13 @@ from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._keys import Call, Keys, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import (
-    LAWS,
     Known,
     Negatives,
     OwnNegatives,
     Pairs,
     as_own,
     check_types,
+    degree_weights,
     own_nodes,
     whole_weights,
 )
@@ -193,7 +193,7 @@ class LinkSampler(SamplerBase):
             has_name = isinstance(negatives, str) or callable(negatives)
             self.negatives = negatives if has_name else "weights"
             self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
-            drawn_evenly = self._own is not None or self.negatives in LAWS
+            drawn_evenly = self._own is not None or self.negatives in ("uniform", "degree")
             self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
             timed = sampler.takes_times and self.num_negatives > 0 and self._own is None
             self._birth_given = birth is not None
@@ -250,8 +250,11 @@ class LinkSampler(SamplerBase):
             weights = None
             if self._weights is not None:
                 weights = whole_weights(self._weights)
-            elif self._own is None:
-                weights = LAWS[str(self.negatives)](self.graph, side, self.power)
+            elif self.negatives == "degree":
+                degrees = self.graph.in_degrees()
+                if side == "source":
+                    degrees = self.graph.out_degrees()
+                weights = degree_weights(degrees.numpy(), self.power)
             self._negatives[side] = Negatives(
                 self.graph.schema.bounds(),
                 weights,
