@@ -159,24 +159,14 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1])])
-def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
+def test_edges_belong_to_the_processes_that_hold_them():
     peers = SimpleNamespace(
-        size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2
+        size=2, rank=0, owners=lambda ids, kind: ids // 2 if kind == "edge" else ids
     )
-    of = {
-        "graph": SimpleNamespace(peers=peers),
-        "seed_kind": kind,
-        "seeds_together": 1,
-        "num_seeds": 4,
-    }
-    arguments: Any = torch.arange(4), 2, "owned", (0, 2)
-    assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
-    for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
-        with pytest.raises(
-            ValueError, match="share='owned' needs a graph that lies on several processes"
-        ):
-            shares_of(SimpleNamespace(**of | other), *arguments)
+    links: Any = SimpleNamespace(
+        graph=SimpleNamespace(peers=peers), seed_kind="edge", seeds_together=1, num_seeds=4
+    )
+    assert shares_of(links, torch.arange(4), 2, "owned", (0, 2)).owner.tolist() == [0, 0, 1, 1]
 
 
 # ---- arguments
