@@ -113,14 +113,13 @@ class Choice(Frozen):
             )
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
-        arrays = {"positions": positions, "src": src, "eid": eid, "nodes": nodes}
-        ints = {name: _int64(value, name) for name, value in arrays.items() if value is not None}
-        tensors = {name: torch.from_numpy(ints[name]) for name in ("eid", "nodes") if name in ints}
-        size = len(ints["src" if positions is None else "positions"])
+        chosen = _int64(src, "src") if positions is None else _int64(positions, "positions")
+        size = len(chosen)
         ends = _int64(indptr, "indptr")
         check_indptr(ends, size)
-        if eid is not None:
-            check_length(ints["eid"], "eid", size, "chosen edge")
+        ids = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
+        if ids is not None:
+            check_length(ids, "eid", size, "chosen edge")
         if weight is None or isinstance(weight, Lazy):
             cell = weight
         elif callable(weight):
@@ -129,14 +128,14 @@ class Choice(Frozen):
             cell = Lazy.of(_weight(weight, size).clone())
         self._set(
             indptr=ends,
-            positions=ints.get("positions"),
-            src=ints.get("src"),
+            positions=None if positions is None else chosen,
+            src=chosen if positions is None else None,
             _fresh=None,
-            eid=tensors.get("eid"),
+            eid=ids,
             weight=cell,
             needs_weight=None if cell else False,
             edata=dict(edata or {}),
-            nodes=tensors.get("nodes"),
+            nodes=None if nodes is None else torch.from_numpy(_int64(nodes, "nodes")),
             ndata=dict(ndata or {}),
             relations=None,
         )
@@ -208,7 +207,7 @@ class Choice(Frozen):
             )
 
 
-def _int64(value: IdsLike, name: str) -> Ints:
+def _int64(value: Any, name: str) -> Ints:
     array = as_array(value, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")

@@ -284,13 +284,9 @@ class SaintSampler(SubgraphSampler):
 
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
-        counts = self._counts
-        every = np.arange(self.graph.num_nodes)
-        if counts is None:
-            chance = self._exact_of_nodes(every)
-        else:
-            chance = counts.nodes / counts.total
-        return torch.from_numpy(chance)
+        if (counts := self._counts) is not None:
+            return torch.from_numpy(counts.nodes / counts.total)
+        return torch.from_numpy(self._exact_of_nodes(np.arange(self.graph.num_nodes)))
 
     def edge_probability(self) -> Tensor:
         """Return the probability that both ends of an edge are in a subgraph, float64

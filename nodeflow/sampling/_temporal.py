@@ -197,10 +197,8 @@ class TemporalNeighborSampler(RowSampler):
             layer.data["time"] = times_of[layer.context]
         return batch
 
-    def _loops_only(self) -> str:
-        if self._prob is None:
-            return ""
-        return "draws with prob have no form in operations of torch; uniform ones have"
+    def _loops_only(self) -> bool:
+        return self._prob is not None
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         form = edges.form
