@@ -14,7 +14,6 @@ from torch import Tensor
 from nodeflow._core.base.checks import as_count, as_device, as_flag, as_int, check_type
 from nodeflow._core.base.habits import taught
 from nodeflow._core.base.types import Array, ColumnsLike, NumbersLike, SeedsLike
-from nodeflow._core.display.html import page, table
 from nodeflow._core.random import hash_ids
 from nodeflow._core.rows.rows import take_rows
 from nodeflow._core.runtime import threads
@@ -466,18 +465,6 @@ class NodeFlowLoader(Epochs):
 
     def _times_of(self, rows: Tensor) -> Tensor | None:
         return None if self.times is None else self.times[rows]
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "sampler": self.sampler.text(),
-            "seeds": f"{len(self.seeds):,}",
-            "batch size": f"{self.batch_size:,}",
-            "batches": f"{len(self):,}",
-            "shuffle": self.shuffle,
-        }
-        rows["next"] = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
-        rows["process"] = f"{self.rank} of {self.world_size}"
-        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = ""

@@ -206,10 +206,8 @@ class LayerSampler(Sampler):
             if scores is not None:
                 values = scores.numbers[of_type]
             picked = form.of(PICK)(form.take(nid, of_type), values, size, self.draw, key)
-            if scores is not None and self.score is not None:
-                tensor = scores.tensor
-                if tensor is not None:
-                    tensor = tensor[torch.from_numpy(of_type)]
+            if scores is not None and scores.tensor is not None:
+                tensor = scores.tensor[torch.from_numpy(of_type)]
                 made = draw_columns(tensor, values, picked, size, self.draw)
                 for name, column in made.items():
                     columns[name].append(column)
@@ -250,7 +248,7 @@ class LayerSampler(Sampler):
     def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
         """The scores of the candidates."""
         if self.score is None or not len(candidates):
-            return Scores(np.zeros(0), None)
+            return Scores(np.zeros(0), torch.zeros(0))
         return read_scores(self.score(candidates, step), candidates.nid, step.flow)
 
     def _chosen(

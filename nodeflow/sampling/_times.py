@@ -239,12 +239,8 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
     late = (times >= _STAMP) & (times < _END) & (is_other_unit | (dated and no_dates))
     early = (times > 0) & (times < first / _OTHER_UNIT) & (first >= _STAMP)
     if (i := first_true(late | early)) is not None:
-        if dated:
-            got = f"{times[i]}, the seconds of a date since 1970"
-        else:
-            got = f"{times[i]}"
         raise ValueError(
             f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is "
-            f"{got}; convert them, and for a time after all others pass "
-            f"{'2**63 - 1' if span.integers else '1e300'}"
+            f"{times[i]} (dates are seconds since 1970); convert them, and for a time after all "
+            "others pass 2**63 - 1, or 1e300 where times are floats"
         )
