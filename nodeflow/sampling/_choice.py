@@ -113,13 +113,14 @@ class Choice(Frozen):
             )
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
-        chosen = _int64(src, "src") if positions is None else _int64(positions, "positions")
-        size = len(chosen)
+        arrays = {"positions": positions, "src": src, "eid": eid, "nodes": nodes}
+        ints = {name: _int64(value, name) for name, value in arrays.items() if value is not None}
+        tensors = {name: torch.from_numpy(ints[name]) for name in ("eid", "nodes") if name in ints}
+        size = len(ints["src" if positions is None else "positions"])
         ends = _int64(indptr, "indptr")
         check_indptr(ends, size)
-        ids = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
-        if ids is not None:
-            check_length(ids, "eid", size, "chosen edge")
+        if eid is not None:
+            check_length(ints["eid"], "eid", size, "chosen edge")
         if weight is None or isinstance(weight, Lazy):
             cell = weight
         elif callable(weight):
@@ -128,14 +129,14 @@ class Choice(Frozen):
             cell = Lazy.of(_weight(weight, size).clone())
         self._set(
             indptr=ends,
-            positions=None if positions is None else chosen,
-            src=chosen if positions is None else None,
+            positions=ints.get("positions"),
+            src=ints.get("src"),
             _fresh=None,
-            eid=ids,
+            eid=tensors.get("eid"),
             weight=cell,
             needs_weight=None if cell else False,
             edata=dict(edata or {}),
-            nodes=None if nodes is None else torch.from_numpy(_int64(nodes, "nodes")),
+            nodes=tensors.get("nodes"),
             ndata=dict(ndata or {}),
             relations=None,
         )
@@ -207,7 +208,7 @@ class Choice(Frozen):
             )
 
 
-def _int64(value: Any, name: str) -> Ints:
+def _int64(value: IdsLike, name: str) -> Ints:
     array = as_array(value, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")
@@ -228,41 +229,34 @@ NodesOf: TypeAlias = tuple[Tensor, Tensor | None]
 """The parent ids of the nodes of a layer, and their contexts."""
 
 
-def layers_of(choices: Sequence[Choice], nodes: Sequence[NodesOf]) -> list[Layer]:
-    """Return the layers, the last ones first, with the node columns of the choices."""
-    layers = [Layer._trusted(len(ids), ids, context=context) for ids, context in nodes]
-    for layer, choice in zip(layers[1:], choices, strict=True):
-        if choice.nodes is not None:
-            rows = layer.rows_of(choice.nodes)
-            layer.data.update(_spread(choice.ndata, rows, layer.num_nodes))
-    return layers
-
-
 def flows_of(
     edges: Edges,
     choices: Sequence[Choice],
     sources: Sequence[Ints],
-    layers: Sequence[Layer],
+    nodes: Sequence[NodesOf],
     *,
     prefix: bool,
-) -> list[Flow]:
-    """Return the flows of chosen edges between layers, the last ones first.
+) -> tuple[list[Layer], list[Flow]]:
+    """Return the layers of ``nodes``, and flows of chosen edges between them, the last ones first.
 
     ``sources`` are the rows of the edges' sources in their layers.
     """
+    layers = [Layer._trusted(len(ids), ids, context=context) for ids, context in nodes]
     form = edges.form
     flows = []
     for k, choice in enumerate(choices):
         i = len(choices) - 1 - k
         indices = form.tensor(sources[k])
         src = layers[k + 1]
-        dst = layers[k]
+        if choice.nodes is not None:
+            rows = src.rows_of(choice.nodes)
+            src.data.update(_spread(choice.ndata, rows, src.num_nodes))
         indptr = form.tensor(choice.indptr)
         structure = Structure._trusted(indptr, indices, src.num_nodes)
         flow = Flow._trusted(
             structure,
             src,
-            dst,
+            layers[k],
             (i, i + 1),
             parent_eid=parent_eid(edges, choice),
             data=Frame(len(indices), choice.edata),
@@ -272,7 +266,7 @@ def flows_of(
             relations=choice.relations,
         )
         flows.append(flow)
-    return flows
+    return layers, flows
 
 
 def prefixes(
