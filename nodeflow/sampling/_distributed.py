@@ -97,9 +97,8 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     rows = np.unique(nodes)
     indptr, indices, ids, *column = edges_of(graph, reader, rows)
     whole = _BroughtIds(graph.num_nodes, rows, ids)
-    if layout.is_plain:
-        kinds = NOTHING
-    else:
+    kinds = NOTHING
+    if not layout.is_plain:
         kinds = column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, node_rows=layout.restricted(rows), whole_rows=layout)
@@ -120,15 +119,13 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
         candidates = Candidates(there, torch.from_numpy(nodes))
         indices = there.edges.indices[candidates.positions]
         ids = there.edges.ids(candidates.positions)
-        if there.weights is None:
-            weights = []
-        else:
-            weights = [there.weights[ids]]
-        kinds = []
-        if not there.edges.whole_rows.is_plain:
-            kinds.append(there.edges.kinds_at(candidates.positions))
         eid = narrowed(there.edges.whole.edge_ids_of(ids), graph.num_edges)
-        return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
+        arrays = [candidates.degrees.numpy(), indices, eid]
+        if not there.edges.whole_rows.is_plain:
+            arrays.append(there.edges.kinds_at(candidates.positions))
+        if there.weights is not None:
+            arrays.append(there.weights[ids])
+        return arrays
 
     routes, parcels = to_owners(graph, reader, [nodes], [])
     asked = graph.peers.ask("edges of nodes", parcels, with_reader(graph, reader, found))
@@ -143,11 +140,9 @@ def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
     """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its
     edges, float64.
     """
-    if weights is None:
-        squares = None
-    else:
-        squares = np.square(weights, dtype=np.float64)
-    return np.bincount(sources, squares, minlength=size).astype(np.float64)
+    if weights is not None:
+        weights = np.square(weights, dtype=np.float64)
+    return np.bincount(sources, weights, minlength=size).astype(np.float64)
 
 
 def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
@@ -208,22 +203,17 @@ def to_owners(
     held = graph.for_sampling.held_part
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = reader.left_out
+    lies = left_out
     if len(left_out):
         lies = peers.owners(left_out, "edge")
-    else:
-        lies = left_out
     parcels: list[Arrays] = []
     for rank in range(peers.size):
         entries = routes.to(rank)
-        if rank == peers.rank:
-            absent = left_out
-        else:
+        absent = left_out
+        if rank != peers.rank:
             absent = left_out[lies == rank]
-        parcel = [
-            absent,
-            *(column[entries] if len(column) else column for column in columns),
-            *facts,
-        ]
+        asked = (column[entries] if len(column) else column for column in columns)
+        parcel = [absent, *asked, *facts]
         # a process without entries is asked nothing, except this one, so that at least one answer
         # exists
         parcels.append(parcel if len(entries) or rank == peers.rank else [])

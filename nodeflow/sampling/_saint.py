@@ -296,9 +296,8 @@ class SaintSampler(SubgraphSampler):
         """
         check_one_process(self.graph, "edge_probability()")
         every_edge = self._whole()
-        counts = self._counts
         probability = np.zeros(self.graph.num_edges)
-        if counts is None:
+        if (counts := self._counts) is None:
             chance = self._exact_of_edges(every_edge)
         else:
             chance = counts.edges / counts.total

@@ -14,7 +14,6 @@ from _support.loader_tools import epoch, fingerprint, make, random_graph, seeds_
 from torch import Tensor
 
 from nodeflow import (
-    FullSampler,
     Graph,
     LinkSampler,
     NeighborSampler,
@@ -320,11 +319,6 @@ def test_device():
 
 
 # ---- arguments
-
-
-def test_repr():
-    loader = NodeFlowLoader(FullSampler(Graph.from_edges([0], [1]), 1), [0, 1], 1)
-    assert repr(loader).startswith("NodeFlowLoader(2 seeds in 2 batches of 1, ")
 
 
 def test_it_travels():

@@ -66,12 +66,6 @@ def test_after_complete_and_before_the_move():
         assert batch.device.type == "meta"
 
 
-def test_the_state_does_not_hold_the_transform():
-    plain = make()
-    other = make(transform=lambda batch: batch)
-    assert plain.state_dict() == other.state_dict()
-
-
 # ---- timings
 
 
