@@ -14,9 +14,9 @@ from torch import Tensor
 from nodeflow._core.base.checks import as_count, as_device, as_flag, as_int, check_type
 from nodeflow._core.base.habits import taught
 from nodeflow._core.base.types import Array, ColumnsLike, NumbersLike, SeedsLike
-from nodeflow._core.display.html import page, table
 from nodeflow._core.random import hash_ids
 from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.runtime.workers import Workers
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
 from nodeflow.loader._checks import (
     check_inputs,
@@ -32,7 +32,7 @@ from nodeflow.loader._epochs import Epochs, Pass
 from nodeflow.loader._order import LocalShuffle, order_of
 from nodeflow.loader._shares import Owner, Share, as_facts, join, shares_of, sharing
 from nodeflow.loader._table import SeedTable, as_table
-from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
+from nodeflow.loader._workers import Timed, Timings, TogetherOnRequest, draw_ahead
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.sampling.base import SamplerBase
 
@@ -400,17 +400,22 @@ class NodeFlowLoader(Epochs):
                 values = inputs[number]
             return partial(self._draw, share, current.epoch, number, values, ndata)
 
-        numbers = range(current.start, len(self))
-        if not (self.num_workers and self.prefetch):
-            together = max(self.num_workers, 1)
-            lead = self.inputs_ahead if callable(self.inputs) else together - 1
-            return draw_on_request(prepare, numbers, lead, together)
         lead = self.num_workers * self.prefetch
+        workers: Workers | TogetherOnRequest
+        if lead:
+            # threads, not processes: compiled samplers leave the interpreter lock, and nothing is
+            # copied
+            workers = Workers(self.num_workers, "nodeflow-loader")
+        else:
+            together = max(self.num_workers, 1)
+            lead = together - 1
+            workers = TogetherOnRequest(together)
         if callable(self.inputs):
             lead = self.inputs_ahead
         # other processes wait for the draws that were begun together
         joint = self._channel is not None
-        batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
+        numbers = range(current.start, len(self))
+        batches = draw_ahead(workers, prepare, numbers, lead, finish=joint)
         return self._alone(batches) if joint else batches
 
     def _alone(self, batches: Generator[Timed]) -> Generator[Timed]:
@@ -457,18 +462,6 @@ class NodeFlowLoader(Epochs):
 
     def _times_of(self, rows: Tensor) -> Tensor | None:
         return None if self.times is None else self.times[rows]
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "sampler": self.sampler.text(),
-            "seeds": f"{len(self.seeds):,}",
-            "batch size": f"{self.batch_size:,}",
-            "batches": f"{len(self):,}",
-            "shuffle": self.shuffle,
-        }
-        rows["next"] = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
-        rows["process"] = f"{self.rank} of {self.world_size}"
-        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = ""

@@ -238,20 +238,15 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
     """Return times of seeds of this shape as a tensor of their own type; None for a sampler that
     takes none.
     """
-    name = type(sampler).__name__
-    if times is None:
-        if sampler.takes_times:
-            raise TypeError(
-                f"times is missing: {name} needs a time for every seed: NodeFlowLoader(..., "
-                "times=times), or the time= of a SeedTable"
-            )
-        return None
-    if not sampler.takes_times:
+    sampler.refuse(times)
+    if times is not None:
+        return as_stamps(times, "times", shape)
+    if sampler.takes_times:
         raise TypeError(
-            f"times must be None: {name} takes no times, and would show what is later; seed_data "
-            "may hold them"
+            f"times is missing: {type(sampler).__name__} needs a time for every seed: "
+            "NodeFlowLoader(..., times=times), or the time= of a SeedTable"
         )
-    return as_stamps(times, "times", shape)
+    return None
 
 
 def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:

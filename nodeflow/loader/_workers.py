@@ -1,9 +1,5 @@
 """The threads of a loader: they draw batches ahead of the caller, or several at once when it asks
 for one.
-
-Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches. It
-returns a function that draws the batch and is called in any thread. ``lead`` is the number of
-batches that are prepared beyond the one that the caller has asked for.
 """
 
 from __future__ import annotations
@@ -68,22 +64,68 @@ Timed = tuple[NodeFlow, float, float]
 Draw = Callable[[], Timed]
 
 
+class TogetherOnRequest:
+    """Stands for ``Workers`` where nothing is drawn while the caller is busy: the first result that
+    is asked for draws up to ``count`` batches at once.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._waiting = deque[tuple[Draw, list[Timed | Exception]]]()
+
+    def submit(self, draw: Draw) -> Draw:
+        """Keep a draw for later; return a function that gives its batch, or raises its error."""
+        outcome: list[Timed | Exception] = []
+        self._waiting.append((draw, outcome))
+
+        def drawn() -> Timed:
+            if not outcome:
+                self._draw()
+            batch = outcome.pop()
+            # an error is raised when the turn of its batch comes: those before are given first
+            if isinstance(batch, Exception):
+                raise batch
+            return batch
+
+        return drawn
+
+    def _draw(self) -> None:
+        count = min(self._count, len(self._waiting))
+        draws = [self._waiting.popleft() for _ in range(count)]
+        inference = torch.is_inference_mode_enabled()
+        recorded = torch.is_grad_enabled()
+
+        def draw_one(k: int) -> None:
+            draw, outcome = draws[k]
+            try:  # torch keeps these modes per thread
+                with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
+                    outcome.append(draw())
+            except Exception as error:
+                outcome.append(error)
+
+        # the caller waits meanwhile, so its threads are free
+        run_all(draw_one, count, count)
+
+    def stop(self) -> None:
+        """Drop what nobody has asked for."""
+        self._waiting.clear()
+
+
 def draw_ahead(
+    workers: Workers | TogetherOnRequest,
     prepare: Callable[[int], Draw],
     numbers: range,
     lead: int,
-    num_workers: int,
     *,
-    finish: bool = False,
+    finish: bool,
 ) -> Generator[Timed]:
-    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are
-    prepared.
+    """Yield the batches ``numbers`` in order, which ``workers`` draw.
 
-    Where it ends early, draws that no thread has begun are dropped, unless all that were prepared
-    must ``finish``.
+    ``prepare(number)`` is called in the caller's thread, in the order of the batches. It returns a
+    function that draws the batch and is called in any thread. ``lead`` is the number of batches
+    that are prepared beyond the one that the caller has asked for. Where it ends early, draws that
+    no thread has begun are dropped, unless all that were prepared must ``finish``.
     """
-    # threads, not processes: compiled samplers leave the interpreter lock, and nothing is copied
-    workers = Workers(num_workers, "nodeflow-loader")
     ahead = deque[Draw]()
     try:
         for number in numbers:
@@ -100,44 +142,3 @@ def draw_ahead(
             with suppress(Exception):
                 ahead.popleft()()
         workers.stop()
-
-
-def draw_on_request(
-    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[Timed]:
-    """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to
-    ``num_workers`` are at once.
-    """
-    # an error of a batch is raised when its turn comes: batches that were drawn with it and come
-    # before are given first
-    left = iter(numbers)
-    prepared = deque[Draw]()
-    drawn = deque[Timed | Exception]()
-    for _ in numbers:
-        while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
-            prepared.append(prepare(number))
-        if not drawn:
-            count = min(num_workers, len(prepared))
-            drawn.extend(_draw_together([prepared.popleft() for _ in range(count)]))
-        batch = drawn.popleft()
-        if isinstance(batch, Exception):
-            raise batch
-        yield batch
-
-
-def _draw_together(draws: list[Draw]) -> list[Timed | Exception]:
-    """Draw some batches in parallel; a draw that raises gives its exception in place of a batch."""
-    results: list[Timed | Exception] = [IndexError()] * len(draws)
-    inference = torch.is_inference_mode_enabled()
-    recorded = torch.is_grad_enabled()
-
-    def draw(k: int) -> None:
-        try:  # torch keeps these modes per thread
-            with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
-                results[k] = draws[k]()
-        except Exception as error:
-            results[k] = error
-
-    # the caller waits meanwhile, so its threads are free
-    run_all(draw, len(draws), len(draws))
-    return results

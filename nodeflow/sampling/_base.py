@@ -177,16 +177,8 @@ class SamplerBase(metaclass=ExplainedABC):
         ('torch on cpu', tensor([1, 2]))
         """
         raise TypeError(
-            f"{type(self).__name__} draws in compiled loops only, on the CPU: {self._lacks_torch()}"
-        )
-
-    def _lacks_torch(self) -> str:
-        """Return why there is no form in torch for these settings, and what has one; empty where
-        there is one.
-        """
-        return (
-            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and samplers of "
-            "layers have a form in operations of torch"
+            f"{self.text()} draws in compiled loops only, on the CPU; docs/sampling.md lists the "
+            "samplers and settings with a form in operations of torch, for a graph on one process"
         )
 
     @property

@@ -194,13 +194,21 @@ class BoundSampler(SamplerBase):
         self.reader = self.reader.in_form(self.form)
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
-        if self._lacks_torch():
+        # a subclass draws otherwise, perhaps: each class says so for itself
+        has_form = vars(type(self)).get("has_torch_form", False)
+        if not has_form or self.graph.in_parts or self._loops_only():
             return super().in_torch(device)  # raises
         form = InTorch(as_device(device))
         form.check()
         other = self.with_reader(self.reader.in_form(form))
         other.form = form
         return other
+
+    def _loops_only(self) -> bool:
+        """Return whether a class with a form in torch draws these settings in compiled loops
+        only.
+        """
+        return False
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""

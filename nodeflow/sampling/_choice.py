@@ -229,41 +229,34 @@ NodesOf: TypeAlias = tuple[Tensor, Tensor | None]
 """The parent ids of the nodes of a layer, and their contexts."""
 
 
-def layers_of(choices: Sequence[Choice], nodes: Sequence[NodesOf]) -> list[Layer]:
-    """Return the layers, the last ones first, with the node columns of the choices."""
-    layers = [Layer._trusted(len(ids), ids, context=context) for ids, context in nodes]
-    for layer, choice in zip(layers[1:], choices, strict=True):
-        if choice.nodes is not None:
-            rows = layer.rows_of(choice.nodes)
-            layer.data.update(_spread(choice.ndata, rows, layer.num_nodes))
-    return layers
-
-
 def flows_of(
     edges: Edges,
     choices: Sequence[Choice],
     sources: Sequence[Ints],
-    layers: Sequence[Layer],
+    nodes: Sequence[NodesOf],
     *,
     prefix: bool,
-) -> list[Flow]:
-    """Return the flows of chosen edges between layers, the last ones first.
+) -> tuple[list[Layer], list[Flow]]:
+    """Return the layers of ``nodes``, and flows of chosen edges between them, the last ones first.
 
     ``sources`` are the rows of the edges' sources in their layers.
     """
+    layers = [Layer._trusted(len(ids), ids, context=context) for ids, context in nodes]
     form = edges.form
     flows = []
     for k, choice in enumerate(choices):
         i = len(choices) - 1 - k
         indices = form.tensor(sources[k])
         src = layers[k + 1]
-        dst = layers[k]
+        if choice.nodes is not None:
+            rows = src.rows_of(choice.nodes)
+            src.data.update(_spread(choice.ndata, rows, src.num_nodes))
         indptr = form.tensor(choice.indptr)
         structure = Structure._trusted(indptr, indices, src.num_nodes)
         flow = Flow._trusted(
             structure,
             src,
-            dst,
+            layers[k],
             (i, i + 1),
             parent_eid=parent_eid(edges, choice),
             data=Frame(len(indices), choice.edata),
@@ -273,7 +266,7 @@ def flows_of(
             relations=choice.relations,
         )
         flows.append(flow)
-    return flows
+    return layers, flows
 
 
 def prefixes(

@@ -7,7 +7,6 @@ One process has all edges: every function here then hands back what it was given
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +18,6 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints, describe
-from nodeflow._core.base.dtypes import DTYPES
 from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
@@ -29,7 +27,6 @@ from nodeflow._core.peers.held_part import WholeIds
 from nodeflow._core.peers.peers import Ask
 from nodeflow._core.peers.routes import Routes, narrowed
 from nodeflow._core.random import Random
-from nodeflow._core.rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice, check_choice, needs_weight, parent_eid
@@ -100,9 +97,8 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     rows = np.unique(nodes)
     indptr, indices, ids, *column = edges_of(graph, reader, rows)
     whole = _BroughtIds(graph.num_nodes, rows, ids)
-    if layout.is_plain:
-        kinds = NOTHING
-    else:
+    kinds = NOTHING
+    if not layout.is_plain:
         kinds = column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, node_rows=layout.restricted(rows), whole_rows=layout)
@@ -123,15 +119,13 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
         candidates = Candidates(there, torch.from_numpy(nodes))
         indices = there.edges.indices[candidates.positions]
         ids = there.edges.ids(candidates.positions)
-        if there.weights is None:
-            weights = []
-        else:
-            weights = [there.weights[ids]]
-        kinds = []
-        if not there.edges.whole_rows.is_plain:
-            kinds.append(there.edges.kinds_at(candidates.positions))
         eid = narrowed(there.edges.whole.edge_ids_of(ids), graph.num_edges)
-        return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
+        arrays = [candidates.degrees.numpy(), indices, eid]
+        if not there.edges.whole_rows.is_plain:
+            arrays.append(there.edges.kinds_at(candidates.positions))
+        if there.weights is not None:
+            arrays.append(there.weights[ids])
+        return arrays
 
     routes, parcels = to_owners(graph, reader, [nodes], [])
     asked = graph.peers.ask("edges of nodes", parcels, with_reader(graph, reader, found))
@@ -146,11 +140,9 @@ def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
     """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its
     edges, float64.
     """
-    if weights is None:
-        squares = None
-    else:
-        squares = np.square(weights, dtype=np.float64)
-    return np.bincount(sources, squares, minlength=size).astype(np.float64)
+    if weights is not None:
+        weights = np.square(weights, dtype=np.float64)
+    return np.bincount(sources, weights, minlength=size).astype(np.float64)
 
 
 def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
@@ -211,22 +203,17 @@ def to_owners(
     held = graph.for_sampling.held_part
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = reader.left_out
+    lies = left_out
     if len(left_out):
         lies = peers.owners(left_out, "edge")
-    else:
-        lies = left_out
     parcels: list[Arrays] = []
     for rank in range(peers.size):
         entries = routes.to(rank)
-        if rank == peers.rank:
-            absent = left_out
-        else:
+        absent = left_out
+        if rank != peers.rank:
             absent = left_out[lies == rank]
-        parcel = [
-            absent,
-            *(column[entries] if len(column) else column for column in columns),
-            *facts,
-        ]
+        asked = (column[entries] if len(column) else column for column in columns)
+        parcel = [absent, *asked, *facts]
         # a process without entries is asked nothing, except this one, so that at least one answer
         # exists
         parcels.append(parcel if len(entries) or rank == peers.rank else [])
@@ -350,34 +337,28 @@ def _drawn_for_another(
 
 
 def _check_travels(choice: Choice) -> None:
-    """Raise TypeError for a Choice that only some processes could have, also where it does not
-    travel.
+    """Raise TypeError for a Choice with columns, also where it does not travel: only some processes
+    would have them.
     """
-    if choice.nodes is not None:
+    if choice.nodes is not None or choice.edata:
         raise TypeError(
-            "a Choice has no ndata where the graph lies on several processes, which may share its "
-            "nodes"
-        )
-    if recorded := [name for name, column in sorted(choice.edata.items()) if column.requires_grad]:
-        raise TypeError(
-            f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between "
-            "processes"
+            "a Choice must have no edata and no ndata where the graph lies on several processes, "
+            "which draw for each other; with by_row = False a sampler may have them"
         )
 
 
 def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     """The chosen edges as they travel.
 
-    Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of
-    every destination; the parent ids of sources and edges; estimator weights, of no dimension where
-    all are 1; the edge columns.
+    Arrays are: ``needs_weight``, empty for None; the number of edges of every destination; the
+    parent ids of sources and edges; estimator weights, of no dimension where all are 1.
     """
     _check_travels(choice)
     edges = sampler.reader.edges
     graph = sampler.graph
-    sent = sorted(choice.edata.items())
-    names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
-    text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
+    needs = np.zeros(0, np.bool_)
+    if choice.needs_weight is not None:
+        needs = np.array([choice.needs_weight])
     src = choice.take_sources(edges)
     eid = parent_eid(edges, choice).get().numpy()
     # ids travel in the narrowest type: they are most of what is sent
@@ -387,22 +368,18 @@ def _packed(sampler: Sampler, choice: Choice) -> Arrays:
         weight = np.zeros(())
     else:
         weight = choice.weight.get().numpy()
-    columns = [as_array(column.cpu().contiguous()) for _, column in sent]
-    return [text, counts, src, narrowed(eid, graph.num_edges), weight, *columns]
+    return [needs, counts, src, narrowed(eid, graph.num_edges), weight]
 
 
 def _joined(answers: list[Arrays], routes: Routes) -> Choice:
     """The edges of all destinations, from those that each process packed, in the order of the
     destinations.
 
-    Where a process chose no edges, its answer may lack weights and columns that the others have.
+    Where a process chose no edges, its answer may lack weights that the others have.
     """
     indptr, taken = _in_order([counts for _, counts, *_ in answers], routes)
     answers = [arrays for arrays in answers if len(arrays[2])] or answers[:1]
-    needs, names = zip(*(json.loads(arrays[0].tobytes()) for arrays in answers), strict=True)
-    if any(other != names[0] for other in names):
-        raise ValueError(f"a Choice must have the same columns on all processes, got {names}")
-    _, _, sources, eids, weights, *columns = zip(*answers, strict=True)
+    needs, _, sources, eids, weights = zip(*answers, strict=True)
     weight = None
     if any(part.ndim for part in weights):
         # a process whose weights are all 1 has sent none
@@ -411,18 +388,14 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
             for part, src in zip(weights, sources, strict=True)
         ]
         weight = Lazy.of(torch.from_numpy(taken(parts))).get
-    edata = {}
-    for (name, kind), column in zip(names[0], columns, strict=True):
-        edata[name] = from_numpy(taken(column), DTYPES[kind])
     src, eid = (taken(ids).astype(np.int64, copy=False) for ids in (sources, eids))
     return Choice.of_kernel(
         indptr,
         None,
         src,
         weight,
-        needs_weight=needs_weight(needs),
+        needs_weight=needs_weight(answer.item() if len(answer) else None for answer in needs),
         eid=torch.from_numpy(eid),
-        edata=edata,
     )
 
 

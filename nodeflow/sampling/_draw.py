@@ -6,50 +6,15 @@ loop gives the nodes that these edges reach their numbers, and appends a layer a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from nodeflow._core.base.checks import Ints
-from nodeflow._core.edges.forms import Form
 from nodeflow.flow import NodeFlow
-from nodeflow.sampling._choice import check_choice, flows_of, layers_of, prefixes
+from nodeflow.sampling._choice import check_choice, flows_of, prefixes
 from nodeflow.sampling._distributed import choosing
 from nodeflow.sampling._keys import Keys
-
-
-class Contexts(NamedTuple):
-    """Node v in context c has the number ``c * num_nodes + v``; where all are in one context, v."""
-
-    num_nodes: int
-    form: Form
-    several: bool
-
-    def bound(self, contexts: Ints | None) -> int:
-        """Return the number below which all numbers are, for these contexts."""
-        if contexts is None:
-            return self.num_nodes
-        return self.num_nodes * (int(contexts.max(initial=0)) + 1)
-
-    def joined(self, nodes: Ints, contexts: Ints | None) -> Any:
-        """Return the numbers of nodes in contexts, in an array of the form, of their own."""
-        return self.form.array(
-            nodes.copy() if contexts is None else nodes + self.num_nodes * contexts
-        )
-
-    def split(self, numbers: Ints) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes and contexts of numbers, as tensors."""
-        if not self.several:
-            return self.form.tensor(numbers), None
-        nodes = self.form.tensor(numbers % self.num_nodes)
-        return nodes, self.form.tensor(numbers // self.num_nodes)
-
-    def of_sources(self, indptr: Ints, sources: Ints, contexts: Tensor | None) -> Ints:
-        """Return the numbers of the sources of edges, whose destinations are in ``contexts``."""
-        if contexts is not None:
-            starts = self.form.array(contexts) * self.num_nodes
-            self.form.add_to_rows(indptr, sources, starts)  # in place: sources are ours
-        return sources
 
 
 def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None = None) -> NodeFlow:
@@ -60,38 +25,53 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
     """
     edges = sampler.reader.edges
     form = edges.form
-    ids = Contexts(sampler.graph.num_nodes, form, contexts is not None)
+    size = sampler.graph.num_nodes
+    # node v in context c has the number c * size + v; where all are in one context, v
+    bound = size
+    seeds = seeds.copy()
+    if contexts is not None:
+        bound *= int(contexts.max(initial=0)) + 1
+        seeds += size * contexts
+
+    def split(reached: Ints) -> tuple[Tensor, Tensor | None]:
+        if contexts is None:
+            return form.tensor(reached), None
+        return form.tensor(reached % size), form.tensor(reached // size)
+
     choices = []
     sources_by_flow = []
-    with choosing(sampler) as choose, form.numbering(ids.bound(contexts)) as numbers:
-        seed_index = form.tensor(numbers.extend(ids.joined(seeds, contexts)))
-        nodes = [ids.split(numbers.nodes)]  # of each layer, with their contexts
+    with choosing(sampler) as choose, form.numbering(bound) as numbers:
+        seed_index = form.tensor(numbers.extend(form.array(seeds)))
+        nodes = [split(numbers.nodes)]  # of each layer, with their contexts
         # nodes that drew in a flow nearer to the seeds
         num_drawn = 0
         for i in reversed(range(sampler.num_flows)):
             dst, context = nodes[-1]
             # with reuse only nodes that were reached in the flow before draw: the others have drawn
             if sampler.reuse:
-                dst, context = ids.split(numbers.nodes[num_drawn:])
+                dst, context = split(numbers.nodes[num_drawn:])
                 num_drawn = len(numbers.nodes)
 
             choice = choose(dst, keys.step(i, context))
             check_choice(sampler.graph, edges, choice, form.array(dst), i)
+            sources = choice.take_sources(edges)
             # sources are in the context of their destination, whatever the sampler knows of
-            # contexts
-            sources = ids.of_sources(choice.indptr, choice.take_sources(edges), context)
+            # contexts; written in place, since they are ours
+            if context is not None:
+                form.add_to_rows(choice.indptr, sources, form.array(context) * size)
 
             if sampler.include_dst:  # a layer holds all nodes so far
-                local = numbers.extend(sources)
+                sources = numbers.extend(sources)
                 reached = numbers.nodes
             else:  # only those that were drawn, sorted
-                reached, local = form.distinct(sources)
+                reached, sources = form.distinct(sources)
             choices.append(choice)
-            sources_by_flow.append(local)
-            nodes.append(ids.split(reached))
+            sources_by_flow.append(sources)
+            nodes.append(split(reached))
     if sampler.reuse:
-        layers, flows = prefixes(edges, choices, sources_by_flow, nodes)
+        parts = prefixes(edges, choices, sources_by_flow, nodes)
     else:
-        layers = layers_of(choices, nodes)
-        flows = flows_of(edges, choices, sources_by_flow, layers, prefix=sampler.include_dst)
-    return NodeFlow._trusted(layers[::-1], flows[::-1], parent=sampler.graph, seed_index=seed_index)
+        parts = flows_of(edges, choices, sources_by_flow, nodes, prefix=sampler.include_dst)
+    return NodeFlow._trusted(
+        parts[0][::-1], parts[1][::-1], parent=sampler.graph, seed_index=seed_index
+    )

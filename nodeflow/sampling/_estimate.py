@@ -9,7 +9,6 @@ import numpy as np
 
 from nodeflow._core.base.sizes import bytes_text
 from nodeflow._core.base.types import Floats
-from nodeflow._core.display.html import page, table
 from nodeflow._core.rows.rows import column_bytes
 from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
@@ -62,22 +61,14 @@ class Estimate(NamedTuple):
         """The bytes of all layers and flows together."""
         return sum(self.node_bytes) + sum(self.edge_bytes)
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def __repr__(self) -> str:
         nodes = _cells(self.nodes, self.node_bytes)
         edges = [*_cells(self.edges, self.edge_bytes), ("", "", "")]
-        return [(*layer, *flow) for layer, flow in zip(nodes, edges, strict=True)]
-
-    def _words(self) -> str:
-        return f"{bytes_text(self.total_bytes)} in all, mean of {self.pilot} draws"
-
-    def __repr__(self) -> str:
-        rows = [_HEAD, *self._rows()]
-        columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        line = "".join(f"{{:>{n + gap}}}" for n, gap in zip(columns, _GAPS, strict=True))
-        return "\n".join([*(line.format(*row).rstrip() for row in rows), self._words()])
-
-    def _repr_html_(self) -> str:
-        return page("Estimate", self._words(), table(_HEAD, self._rows(), numbers=range(6)))
+        rows = [_HEAD, *((*layer, *flow) for layer, flow in zip(nodes, edges, strict=True))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        line = "".join(f"{{:>{n + gap}}}" for n, gap in zip(widths, _GAPS, strict=True))
+        total = f"{bytes_text(self.total_bytes)} in all, mean of {self.pilot} draws"
+        return "\n".join([*(line.format(*row).rstrip() for row in rows), total])
 
 
 def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) -> Estimate:

@@ -221,13 +221,8 @@ class LaborSampler(RowSampler):
             size = self.graph.num_nodes
             self._repeats = Placed(*kernels.labor.find_repeats(edges.indptr, edges.indices, size))
 
-    def _loops_only(self) -> str:
-        if self.iterations == 0 and self.estimator == "horvitz-thompson":
-            return ""
-        return (
-            f"iterations={self.iterations!r} with estimator={self.estimator!r} have no form in "
-            "operations of torch; iterations=0 with estimator='horvitz-thompson' have"
-        )
+    def _loops_only(self) -> bool:
+        return self.iterations != 0 or self.estimator != "horvitz-thompson"
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         form = edges.form
@@ -372,12 +367,11 @@ class LaborSampler(RowSampler):
         """
         period = self.batch_dependency
         shared = step.epoch_random.key
-        if period == 1:
-            key = (step.batch_random if self.layer_dependency else step.random).key
-            return np.array([key] * 3, np.uint64), np.uint32(0)
-        # a number lasts for several batches, so its key must not have the batch in it
+        # a number that lasts for several batches must not have the batch in its key
         base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
-        if period is None:
+        if period == 1:
+            base = (step.batch_random if self.layer_dependency else step.random).key
+        if period is None or period == 1:
             return np.array([base] * 3, np.uint64), np.uint32(0)
         if step.batch_number is None:
             raise ValueError(

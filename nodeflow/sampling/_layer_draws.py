@@ -18,7 +18,7 @@ from nodeflow._core.random import derive_key
 from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, pick_systematic
 
 
-def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, int]:
+def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> Any:
     # to draw edges uniformly is to draw their sources by their number of edges: no list of the
     # candidates is needed
     sources, total = kernels.layerwise.draw_edges(
@@ -28,7 +28,7 @@ def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, i
     return nodes, times, total
 
 
-def _drawn_in_torch(edges: Edges, rows: Any, size: int, key: int) -> tuple[Any, Any, int]:
+def _drawn_in_torch(edges: Edges, rows: Any, size: int, key: int) -> Any:
     arrays = edges.arrays
     return layerwise.draw_edges(
         arrays.indptr, arrays.indices, rows, edges.form.array(edges.left_out), size, key
@@ -41,18 +41,13 @@ number of all edges.
 """
 
 
-def _edges_from(
-    edges: Edges, rows: Ints, num_nodes: int, nodes: Ints, column: Array
-) -> tuple[Ints, Ints, Ints, Floats]:
-    indptr, positions, source, norm = kernels.layerwise.edges_from(
+def _edges_from(edges: Edges, rows: Ints, num_nodes: int, nodes: Ints, column: Array) -> Any:
+    return kernels.layerwise.edges_from(
         edges.indptr, edges.indices, rows, nodes, column, edges.left_out
     )
-    return indptr, positions, source, norm
 
 
-def _edges_from_in_torch(
-    edges: Edges, rows: Any, num_nodes: int, nodes: Any, column: Array
-) -> tuple[Any, Any, Any, Any]:
+def _edges_from_in_torch(edges: Edges, rows: Any, num_nodes: int, nodes: Any, column: Array) -> Any:
     assert not len(column)  # a sum of floats would depend on its order
     arrays = edges.arrays
     every_edge: Any = layerwise.edges_from(arrays.indptr, arrays.indices, num_nodes, rows, nodes)
@@ -70,14 +65,13 @@ for each node.
 """
 
 
-def _edges_by_chance(edges: Edges, rows: Ints, prob: Floats, key: int) -> tuple[Ints, Ints]:
-    indptr, positions = kernels.layerwise.edges_by_chance(
+def _edges_by_chance(edges: Edges, rows: Ints, prob: Floats, key: int) -> Any:
+    return kernels.layerwise.edges_by_chance(
         edges.indptr, edges.indices, rows, prob, np.uint64(key)
     )
-    return indptr, positions
 
 
-def _by_chance_in_torch(edges: Edges, rows: Any, prob: Any, key: int) -> tuple[Any, Any]:
+def _by_chance_in_torch(edges: Edges, rows: Any, prob: Any, key: int) -> Any:
     return layerwise.edges_by_chance(edges.arrays.indptr, edges.arrays.indices, rows, prob, key)
 
 

@@ -5,6 +5,7 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base.checks import Ints, as_flag, as_int, check_one_of, check_type
+from nodeflow._core.base.checks import Ints, as_flag, check_one_of, check_type
 from nodeflow._core.base.types import Array, Floats, PerFlow
 from nodeflow._core.edges.columns import check_edges
 from nodeflow._core.edges.edges import NOTHING, Edges
@@ -26,8 +27,8 @@ from nodeflow.sampling._keys import Step
 from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
 from nodeflow.sampling._reached_types import DrawnByKind
-from nodeflow.sampling._relations import by_kind, numbers_of
-from nodeflow.sampling._sampler import Sampler, check_draws, check_size
+from nodeflow.sampling._relations import as_fanout, by_kind, numbers_of
+from nodeflow.sampling._sampler import Sampler, check_draws
 
 LayerSizes: TypeAlias = "PerFlow | Sequence[int | Mapping[str, int]]"
 """A number of draws per flow, in flow order; each may be a dict by node type."""
@@ -103,7 +104,9 @@ class LayerSampler(Sampler):
         include_dst: bool = True,
         seed: int = 0,
     ) -> None:
-        self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
+        self.layer_sizes = by_kind(
+            layer_sizes, "layer_sizes", partial(as_fanout, every=False), "[64, 64]", "node type"
+        )
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         check_type(score, "score", Callable | None, "a function of (candidates, step) or a module")
@@ -174,10 +177,8 @@ class LayerSampler(Sampler):
     def _has_scores(self) -> bool:
         return self.score is not None
 
-    def _loops_only(self) -> str:
-        if self.score is None:
-            return ""
-        return "draws with score have no form in operations of torch; others have"
+    def _loops_only(self) -> bool:
+        return self.score is not None
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges from node types that no
@@ -205,10 +206,8 @@ class LayerSampler(Sampler):
             if scores is not None:
                 values = scores.numbers[of_type]
             picked = form.of(PICK)(form.take(nid, of_type), values, size, self.draw, key)
-            if scores is not None and self.score is not None:
-                tensor = scores.tensor
-                if tensor is not None:
-                    tensor = tensor[torch.from_numpy(of_type)]
+            if scores is not None and scores.tensor is not None:
+                tensor = scores.tensor[torch.from_numpy(of_type)]
                 made = draw_columns(tensor, values, picked, size, self.draw)
                 for name, column in made.items():
                     columns[name].append(column)
@@ -249,7 +248,7 @@ class LayerSampler(Sampler):
     def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
         """The scores of the candidates."""
         if self.score is None or not len(candidates):
-            return Scores(np.zeros(0), None)
+            return Scores(np.zeros(0), torch.zeros(0))
         return read_scores(self.score(candidates, step), candidates.nid, step.flow)
 
     def _chosen(
@@ -296,12 +295,6 @@ class LayerSampler(Sampler):
     def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         """Return the estimator weights of the flow; a subclass may scale them."""
         return weight
-
-
-def _size(value: object, name: str, *, of_kind: bool) -> int:
-    if of_kind and as_int(value, name) == 0:
-        return 0
-    return check_size(value, name, every=False)
 
 
 class LadiesSampler(LayerSampler):
@@ -410,14 +403,9 @@ class LadiesSampler(LayerSampler):
         ids, times = np.unique(sources, return_counts=True)
         return ids, times, total
 
-    def _loops_only(self) -> str:
+    def _loops_only(self) -> bool:
         is_plain = self.draw == "replacement" and self.view.weight is None and not self.normalize
-        if is_plain and len(self.graph.schema.nodes) == 1:
-            return ""
-        return (
-            "of this family draws with replacement, without weight and normalize, in a graph of "
-            "one node type have a form in operations of torch"
-        )
+        return not is_plain or len(self.graph.schema.nodes) > 1
 
     _needs_weight = True
     _has_scores = True

@@ -19,6 +19,7 @@ from nodeflow._core.base.checks import (
     check_type,
     with_article,
 )
+from nodeflow._core.base.dates import as_moments
 from nodeflow._core.base.types import Array, NumbersLike, SeedsLike
 from nodeflow._core.edges.columns import check_edges, edge_integers
 from nodeflow._core.links import SIDES, KnownLike, Links, LinksLike, as_known
@@ -30,13 +31,13 @@ from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._keys import Call, Keys, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import (
-    LAWS,
     Known,
     Negatives,
     OwnNegatives,
     Pairs,
     as_own,
     check_types,
+    degree_weights,
     own_nodes,
     whole_weights,
 )
@@ -193,7 +194,7 @@ class LinkSampler(SamplerBase):
             has_name = isinstance(negatives, str) or callable(negatives)
             self.negatives = negatives if has_name else "weights"
             self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
-            drawn_evenly = self._own is not None or self.negatives in LAWS
+            drawn_evenly = self._own is not None or self.negatives in ("uniform", "degree")
             self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
             timed = sampler.takes_times and self.num_negatives > 0 and self._own is None
             self._birth_given = birth is not None
@@ -250,8 +251,11 @@ class LinkSampler(SamplerBase):
             weights = None
             if self._weights is not None:
                 weights = whole_weights(self._weights)
-            elif self._own is None:
-                weights = LAWS[str(self.negatives)](self.graph, side, self.power)
+            elif self.negatives == "degree":
+                degrees = self.graph.in_degrees()
+                if side == "source":
+                    degrees = self.graph.out_degrees()
+                weights = degree_weights(degrees.numpy(), self.power)
             self._negatives[side] = Negatives(
                 self.graph.schema.bounds(),
                 weights,
@@ -318,14 +322,6 @@ class LinkSampler(SamplerBase):
         return self.sampler.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        checked = self._checked(seeds, call)
-        return self._sample(*checked)
-
-    def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Keys]:
-        """The checked seeds of a call or its step, and the keys of the draw.
-
-        Their inputs are the call of the sampler of nodes.
-        """
         ids = self._seeds(seeds)[0]
         times = call.times
         number = call.batch_number
@@ -336,7 +332,8 @@ class LinkSampler(SamplerBase):
         hashes = [hash_ids(ids)]
         when = None
         if times is not None:
-            when = checks.seed_times(self.sampler, times, len(ids))
+            self.sampler.refuse(times)
+            when = as_moments(times, "times", f"seed edge ({len(ids)})", (len(ids),))
             bits = exact(when).view(np.int64)
             hashes.append(hash_ids(bits))
         keys = self._keys_of(call, ids, *hashes[1:])
@@ -347,13 +344,7 @@ class LinkSampler(SamplerBase):
             number = derive_key(*hashes) >> 1
         # the call of the sampler of nodes travels as the inputs of the draw
         inputs = call._replace(batch_number=number, times=when)
-        return ids, keys._replace(inputs=inputs)
-
-    def _refusal(self, shape: tuple[int, ...]) -> ValueError:
-        return ValueError(
-            "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to "
-            "the sampler of nodes itself"
-        )
+        return self._sample(ids, keys._replace(inputs=inputs))
 
     def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         inputs: Call = keys.inputs

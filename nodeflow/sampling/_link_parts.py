@@ -239,15 +239,6 @@ def _first_times(graph: Graph, column: str) -> Array:
     return births
 
 
-def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
-    """Return the checked times of seeds ``[size]``."""
-    sampler.refuse(times)
-    when = as_moments(times, "times", f"seed edge ({size})", (size,))
-    if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
-        raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
-    return when
-
-
 MARKS = "known_negatives"
 """The column of ``seed_data`` that says which negatives are known positives."""
 

@@ -141,13 +141,9 @@ class Negatives:
             self._order = np.lexsort((birth, types))
             self._rank = np.argsort(self._order)
             self._birth = birth[self._order]
-            if weights is None:
-                weights = None
-            else:
+            if weights is not None:
                 weights = weights[self._order]
-            if known is None:
-                known = None
-            else:
+            if known is not None:
                 known = known.renumbered(self._rank)
         self._upto = NOTHING
         if weights is not None:
@@ -247,9 +243,7 @@ class Negatives:
         ``[n, count]``.
         """
         indptr, answers, _ = self._known
-        if self._rank is None:
-            nodes = nodes
-        else:
+        if self._rank is not None:
             nodes = self._rank[nodes]
         return cast(
             "NDArray[np.bool_]",
@@ -311,23 +305,6 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         weights[:] = [int(exact.multiply(share, scale)) for share in powers]
         weights = np.maximum(weights, distinct > 0)
     return weights[index]
-
-
-def _by_degree(graph: Graph, side: str, power: float) -> Ints:
-    if side == "destination":
-        degrees = graph.in_degrees()
-    else:
-        degrees = graph.out_degrees()
-    return degree_weights(degrees.numpy(), power)
-
-
-LAWS: dict[str, Callable[[Graph, str, float], Ints | None]] = {
-    "uniform": lambda graph, side, power: None,
-    "degree": _by_degree,
-}
-"""Whole numbers ``[num_nodes]`` to which the chance of a node as a negative of a side is in
-proportion, None for equal ones; of a graph, a side and a power.
-"""
 
 
 def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives | None:

@@ -140,12 +140,8 @@ class NeighborSampler(RowSampler):
         """Return the checked fanouts; a subclass may allow other values."""
         return check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
 
-    def _loops_only(self) -> str:
-        if self.prob is None or self.replace:
-            return ""
-        return (
-            "draws with prob and without replace have no form in operations of torch; others have"
-        )
+    def _loops_only(self) -> bool:
+        return self.prob is not None and not self.replace
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -433,20 +433,14 @@ def read_scores(value: Any, nid: Tensor, flow: int) -> Scores:
 
 
 def draw_columns(
-    scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str
+    scores: Tensor, values: Floats, picked: Picked, size: int, draw: str
 ) -> dict[str, Tensor]:
     """Return the columns ``log_prob`` and ``draws`` of the picked candidates, ``[k]`` each.
 
-    ``log_prob`` is differentiable in ``scores`` and has its floating type. ``scores`` None is for
-    no candidates.
+    ``log_prob`` is differentiable in ``scores`` and has its floating type.
     """
     draws = torch.from_numpy(picked.times.astype(np.float32))
-    if scores is None:
-        return {"log_prob": torch.zeros_like(draws), "draws": draws}
-    if scores.is_floating_point():
-        kind = scores.dtype
-    else:
-        kind = torch.float32
+    kind = scores.dtype if scores.is_floating_point() else torch.float32
     # by the scaled scores, of which the sampler drew, so that sums neither overflow nor vanish
     exact = scores.to("cpu", torch.float64) * scale_of(values)
     places = torch.from_numpy(picked.places)

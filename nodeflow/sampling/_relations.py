@@ -177,7 +177,7 @@ def _by_flow(num_neighbors: Any) -> Any:
     return [dict(zip(num_neighbors, numbers, strict=True)) for numbers in zip(*lists, strict=True)]
 
 
-def as_fanout(value: object, name: str, *, of_kind: bool) -> int:
-    """Return a checked fanout; that of a kind may be 0."""
+def as_fanout(value: object, name: str, *, of_kind: bool, every: bool = True) -> int:
+    """Return a checked fanout; one of a kind may be 0. ``every``: -1 is allowed, for all."""
     number = as_int(value, name)
-    return 0 if of_kind and number == 0 else check_size(number, name)
+    return 0 if of_kind and number == 0 else check_size(number, name, every=every)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._core.base.checks import Ints, as_ids, check_indptr, check_length, describe
+from nodeflow._core.base.checks import Ints, describe
 from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import NOTHING, Edges
@@ -48,14 +48,11 @@ class DrawingRows(NamedTuple):
     def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
         contexts = self.contexts
-        if contexts is None:
-            contexts = None
-        else:
+        if contexts is not None:
             contexts = contexts[mask]
-        if len(self.kinds):
-            kinds = self.kinds[mask]
-        else:
-            kinds = self.kinds
+        kinds = self.kinds
+        if len(kinds):
+            kinds = kinds[mask]
         return DrawingRows(self.numbers[mask], self.ident[mask], contexts, kinds)
 
 
@@ -231,9 +228,13 @@ class RowSampler(Sampler):
         else:
             draw = self._draw_patched
         drawn = draw(edges, rows, step)
-        if not self._is_ours:
-            _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
-        return self._choice(drawn, rows, begins, step)
+        if self._is_ours:
+            return self._choice(drawn, rows, begins, step)
+        if not isinstance(drawn, Drawn):
+            raise TypeError(f"draw_rows must return a Drawn, got {describe(drawn)}")
+        # what a user's loop has made is checked as a choice of a user, and its sources looked up
+        choice = self._choice(drawn, rows, begins, step)
+        return Choice(choice.indptr, choice.positions, weight=choice.weight)
 
     def _rows_of(self, dst: Tensor, step: Step) -> tuple[DrawingRows, Ints]:
         """The rows of the destinations, one after another, and where the rows of each begin,
@@ -287,9 +288,7 @@ class RowSampler(Sampler):
                     varies = bool(np.count_nonzero(self._counts[step.flow]) > 1)
 
         weight = reader.weight_of(positions, inverse)
-        if reader.column is None:
-            varies = varies
-        else:
+        if reader.column is not None:
             varies = True
         return Choice.of_kernel(
             indptr, positions, src, weight, needs_weight=varies, relations=relations
@@ -314,20 +313,6 @@ class RowSampler(Sampler):
         return _interleaved(intact, part, hit, form)
 
 
-def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -> None:
-    """Raise TypeError, ValueError or IndexError for edges of a user's ``draw_rows`` that a graph
-    does not have.
-    """
-    if not isinstance(drawn, Drawn):
-        raise TypeError(f"draw_rows must return a Drawn, got {describe(drawn)}")
-    size = len(as_ids(drawn.positions, "positions of the Drawn", num_edges, "edge position"))
-    check_length(drawn.indptr, "indptr of the Drawn", num_rows + 1, "row and one more")
-    check_indptr(drawn.indptr, size)
-    check_length(
-        as_ids(drawn.src, "src of the Drawn", num_nodes), "src of the Drawn", size, "position"
-    )
-
-
 def _interleaved(intact: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn:
     """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of
     ``intact``.
@@ -349,8 +334,7 @@ def _interleaved(intact: Drawn, part: Drawn, from_part: Any, form: Form) -> Draw
     def inverse() -> Any:
         return form.take(form.joined([factor(intact), factor(part)]), index)
 
-    if intact.varies is None:
-        varies = None
-    else:
-        varies = intact.varies or part.varies
+    varies = intact.varies
+    if varies is not None:
+        varies = varies or part.varies
     return Drawn(indptr, positions, src, inverse, varies)

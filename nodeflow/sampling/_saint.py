@@ -284,13 +284,9 @@ class SaintSampler(SubgraphSampler):
 
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
-        counts = self._counts
-        every = np.arange(self.graph.num_nodes)
-        if counts is None:
-            chance = self._exact_of_nodes(every)
-        else:
-            chance = counts.nodes / counts.total
-        return torch.from_numpy(chance)
+        if (counts := self._counts) is not None:
+            return torch.from_numpy(counts.nodes / counts.total)
+        return torch.from_numpy(self._exact_of_nodes(np.arange(self.graph.num_nodes)))
 
     def edge_probability(self) -> Tensor:
         """Return the probability that both ends of an edge are in a subgraph, float64
@@ -300,9 +296,8 @@ class SaintSampler(SubgraphSampler):
         """
         check_one_process(self.graph, "edge_probability()")
         every_edge = self._whole()
-        counts = self._counts
         probability = np.zeros(self.graph.num_edges)
-        if counts is None:
+        if (counts := self._counts) is None:
             chance = self._exact_of_edges(every_edge)
         else:
             chance = counts.edges / counts.total

@@ -75,23 +75,6 @@ class Sampler(BoundSampler):
             )
         super().__init__(graph, num_flows, seed=seed)
 
-    def read_graph(self) -> None:
-        super().read_graph()
-        self._types_checked = set[frozenset[int]]()
-
-    def _lacks_torch(self) -> str:
-        if not vars(type(self)).get("has_torch_form", False):
-            return super()._lacks_torch()
-        if self.graph.in_parts:
-            return "the graph lies on several processes; draws of one have a form in torch"
-        return self._loops_only()
-
-    def _loops_only(self) -> str:
-        """Return why a class with a form in torch draws these settings in compiled loops only; ""
-        where it does not.
-        """
-        return ""
-
     def _drawn_by_kind(self) -> DrawnByKind | None:
         """Return how much every flow draws of each relation or node type; None where a sampler does
         not say so.
@@ -103,15 +86,9 @@ class Sampler(BoundSampler):
         if numbers is None or all(counts.all() for counts in numbers.counts):
             return
         schema = self.graph.schema
-        # few combinations of types occur: each is checked once, not every batch
-        counts = np.bincount(schema.types_of(nodes.numpy()))
-        types = frozenset(np.flatnonzero(counts).tolist())
-        if types not in self._types_checked:
-            names = list(schema.nodes)
-            check_reach(
-                numbers, schema, self.view.direction, [names[i] for i in types], self.include_dst
-            )
-            self._types_checked.add(types)
+        names = list(schema.nodes)
+        types = [names[i] for i in np.unique(schema.types_of(nodes.numpy()))]
+        check_reach(numbers, schema, self.view.direction, types, self.include_dst)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:

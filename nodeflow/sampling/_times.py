@@ -64,16 +64,12 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     """
     check_type(name, "time", str, "the name of a column")
     of_nodes = times_of_nodes(graph, name)
-    of_edges: Array | None = None
+    of_edges: Array | None
     if name in graph.edata:
         of_edges = time_column(graph.for_sampling, name)
-    elif relations := columns_of_relations(graph.for_sampling, name):
-        columns = [_times_in(rows, name) for _, rows in relations]
-        of_edges = np.full(
-            graph.for_sampling.held_part.num_edges, NO_TIME[_one_kind(columns, name)]
-        )
-        for (places, _), column in zip(relations, columns, strict=True):
-            of_edges[places] = column
+    else:
+        relations = columns_of_relations(graph.for_sampling, name)
+        of_edges = _of_parts(relations, graph.for_sampling.held_part.num_edges, name)
     given = [column for column in (of_edges, of_nodes) if column is not None]
     if not given:
         raise KeyError(
@@ -98,15 +94,25 @@ def times_of_nodes(graph: Graph, name: str) -> Array | None:
 
     Nodes of types without the column have ``NO_TIME``. None: no type has it.
     """
-    of_types = [(p.ids, p.data[name]) for p in graph.nodes.values() if name in p.data]
+    parts = [part for part in graph.nodes.values() if name in part.data]
+    of_types: list[Any] = [
+        (slice(part.ids.start, part.ids.stop), part.data[name]) for part in parts
+    ]
     if name in graph.ndata:
-        of_types = [(range(graph.num_nodes), graph.ndata[name])]
-    columns = [_times_in(column, name) for _, column in of_types]
-    if not columns:
+        of_types = [(slice(None), graph.ndata[name])]
+    return _of_parts(of_types, graph.num_nodes, name)
+
+
+def _of_parts(parts: Sequence[tuple[Any, Any]], size: int, name: str) -> Array | None:
+    """Return the times of columns at their places, and ``NO_TIME`` elsewhere; None without
+    columns.
+    """
+    if not parts:
         return None
-    times = np.full(graph.num_nodes, NO_TIME[_one_kind(columns, name)])
-    for (ids, _), column in zip(of_types, columns, strict=True):
-        times[ids.start : ids.stop] = column
+    columns = [_times_in(column, name) for _, column in parts]
+    times = np.full(size, NO_TIME[_one_kind(columns, name)])
+    for (places, _), column in zip(parts, columns, strict=True):
+        times[places] = column
     return times
 
 
@@ -239,12 +245,8 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
     late = (times >= _STAMP) & (times < _END) & (is_other_unit | (dated and no_dates))
     early = (times > 0) & (times < first / _OTHER_UNIT) & (first >= _STAMP)
     if (i := first_true(late | early)) is not None:
-        if dated:
-            got = f"{times[i]}, the seconds of a date since 1970"
-        else:
-            got = f"{times[i]}"
         raise ValueError(
             f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is "
-            f"{got}; convert them, and for a time after all others pass "
-            f"{'2**63 - 1' if span.integers else '1e300'}"
+            f"{times[i]} (dates are seconds since 1970); convert them, and for a time after all "
+            "others pass 2**63 - 1, or 1e300 where times are floats"
         )

@@ -4,7 +4,7 @@ past ones.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,25 +104,20 @@ class Window(NamedTuple):
     longest: int
     strict: bool
 
-    def plan(
-        self, edges: Edges, rows: DrawingRows, counts: Array, *, replace: bool
-    ) -> tuple[Ints, Ints, Ints]:
+    def plan(self, edges: Edges, rows: DrawingRows, counts: Array, *, replace: bool) -> Any:
         """Return what ``kernels.uniform.plan_past`` does."""
-        return cast(
-            "tuple[Ints, Ints, Ints]",
-            kernels.uniform.plan_past(
-                edges.indptr,
-                self.stamps,
-                rows.numbers,
-                self.limits,
-                self.starts,
-                self.lowest,
-                rows.contexts,
-                counts,
-                rows.kinds,
-                replace,
-                self.strict,
-            ),
+        return kernels.uniform.plan_past(
+            edges.indptr,
+            self.stamps,
+            rows.numbers,
+            self.limits,
+            self.starts,
+            self.lowest,
+            rows.contexts,
+            counts,
+            rows.kinds,
+            replace,
+            self.strict,
         )
 
 

@@ -247,7 +247,7 @@ BY_HAND = {
         ("sampling.base.induced_subgraph(edges, np.array([0]), 2**40)", "ValueError", "num_nodes"),
         ("sampling.base.induced_subgraph(edges, np.array([-1]), 20)", "IndexError", "-1"),
         ("chosen(graph, wrong_choice)([0])", "IndexError", "99"),
-        ("wrong_rows(graph, 2)([0])", "IndexError", "99"),
+        ("wrong_rows(graph, 2)([0])", "ValueError", "but the edges of its destination lie"),
         (
             "sampling.base.inclusion_probabilities(np.ones(3), np.array([0, 9]), 2)",
             "ValueError",

@@ -20,7 +20,11 @@ OF_RUNS = {
             "ValueError",
             "device 'nonsense' is not there",
         ),
-        ("NodeFlowLoader(sampler, [0], times=[1])", "TypeError", "NeighborSampler takes no times"),
+        (
+            "NodeFlowLoader(sampler, [0], times=[1])",
+            "TypeError",
+            "because NeighborSampler takes none",
+        ),
         (
             "NodeFlowLoader(timed, [0])",
             "TypeError",
@@ -316,7 +320,7 @@ OF_RUNS = {
         (
             "NodeFlowLoader(sampler, SeedTable(graph, None, [0]), times=[1])",
             "TypeError",
-            "takes no times",
+            "because NeighborSampler takes none",
         ),
         (
             "NodeFlowLoader(sampler, SeedTable(graph, None, [0]), seed_data=[1])",

@@ -1274,11 +1274,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "ValueError",
             "a mask of seeds must have one entry",
         ),
-        ("LinkSampler(sampler)([[1, 2]])", "ValueError", "seeds must be edge ids, one-dimensional"),
+        ("LinkSampler(sampler)([[1, 2]])", "ValueError", "does not support seeds of shape"),
         (
             "LinkSampler(sampler)(torch.zeros(3, 2, dtype=torch.int64))",
             "ValueError",
-            "give pairs of nodes to",
+            "does not support seeds of shape (3, 2)",
         ),
         ("LinkSampler(sampler)([1], epoch=0.5)", "TypeError", "epoch must be an integer"),
         (
@@ -1533,7 +1533,7 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
         (
             "NodeFlowLoader(LinkSampler(sampler), [[0, 1]])",
             "ValueError",
-            "give pairs of nodes to the sampler of nodes itself",
+            "does not support seeds of shape (1, 2)",
         ),
         (
             "paper_sampler(np.ones(4, bool))",
@@ -1803,11 +1803,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "TemporalNeighborSampler(happened, [2], time='time', since=True)",
             "TypeError",
             "since must be an integer",
-        ),
-        (
-            "TemporalNeighborSampler(happened, [2], time='time', since=2 ** 63)",
-            "ValueError",
-            "since must be below 2**63",
         ),
         (
             "TemporalNeighborSampler(happened, [2], time='w', since=-0.5)",

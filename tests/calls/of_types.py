@@ -206,7 +206,7 @@ OF_TYPES: dict[str, list[tuple[str, str, str]]] = {
         (
             "NodeFlowLoader(sampler, SeedTable(graph, None, [0], time=[1]))",
             "TypeError",
-            "takes no times, and would show",
+            "because NeighborSampler takes none",
         ),
         (
             "NodeFlowLoader(LinkSampler(sampler), SeedTable(graph, None, [0]))",

@@ -20,7 +20,6 @@ from nodeflow import (
     LaborSampler,
     LadiesSampler,
     NeighborSampler,
-    NodeFlowLoader,
     ShadowSampler,
 )
 from nodeflow.sampling import Sampler, induced
@@ -216,14 +215,12 @@ TWO = Parts(RING, [0, 0, 1], 2)
 @TWO.on_every_rank
 def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
     sampler = NeighborSampler(graph, [2])
-    loader = NodeFlowLoader(sampler, [0, 1], batch_size=1)
     before = graph.peers.counters.exchanges
     text = graph._repr_html_()
     assert "DistributedGraph" in text
     assert "3 × 4" in text
     assert "fetched by DistributedRows" in text
     sampler._repr_html_()
-    loader._repr_html_()
     assert graph.peers.counters.exchanges == before
 
 

@@ -179,13 +179,8 @@ def test_rows_come_with_their_seeds(workers, options):
         batch.validate()
 
 
-def test_targets_of_pairs_edges_and_parts():
+def test_targets_of_edges_and_parts():
     graph = random_graph()
-    pairs = torch.arange(60).view(30, 2)
-    for batch in NodeFlowLoader(
-        NeighborSampler(graph, [2]), pairs, 7, shuffle=True, seed_data={"y": pairs.sum(1)}
-    ):
-        assert batch.seed_data["y"].equal(batch.seeds[batch.seed_index].sum(1))
     for sampler in (
         LinkSampler(NeighborSampler(graph, [2])),
         ClusterSampler(graph, 1, torch.arange(60) % 9),

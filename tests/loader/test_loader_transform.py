@@ -66,16 +66,6 @@ def test_after_complete_and_before_the_move():
         assert batch.device.type == "meta"
 
 
-def nothing(batch):
-    batch.ldata[0]["one"] = torch.ones(batch.layer_sizes[0])
-
-
-def test_the_state_does_not_hold_the_transform():
-    plain = make()
-    other = make(transform=lambda batch: batch)
-    assert plain.state_dict() == other.state_dict()
-
-
 # ---- timings
 
 
@@ -132,28 +122,6 @@ def test_the_transform_is_waited_for_and_the_step_is_not(clock):
     for _ in loader:
         clock.work(100)
     assert list(loader.timings.waiting) == [30] * 4
-
-
-def test_what_is_drawn_meanwhile_is_not_waited_for(monkeypatch):
-    """The clock counts the batches that are drawn: none is while the caller waits for one that is
-    ready.
-    """
-    drawn = threading.Semaphore(0)
-    count = []
-
-    class Counted(Sampler):
-        def choose(self, dst, step):
-            count.append(dst)
-            drawn.release()
-            return Choice([0] * (len(dst) + 1), [])
-
-    monkeypatch.setattr("nodeflow.loader._loader.perf_counter", lambda: len(count))
-    loader = NodeFlowLoader(Counted(random_graph(), 1), range(4), 1, num_workers=1, prefetch=4)
-    for number, _ in enumerate(loader):
-        if number == 0:
-            assert all(drawn.acquire(timeout=600) for _ in range(4))
-    assert loader.timings.waiting[0] >= 1
-    assert list(loader.timings.waiting[1:]) == [0] * 3
 
 
 def test_timings_begin_anew_with_every_iteration():

@@ -75,19 +75,12 @@ def test_every_seed_is_in_one_share(size, world_size, batch_size, together, owne
 
 def test_steps_are_the_batches_of_one_process():
     sampler = NeighborSampler(GRAPH, [2, 3])
-    given = {
-        "seeds": range(NODES),
-        "shuffle": True,
-        "total": 8,
-        "seed_data": {"number": torch.arange(NODES)},
-    }
+    given = {"seeds": range(NODES), "shuffle": True, "total": 8}
     (single,) = epochs(sampler, 1, **given)
     ranks = epochs(sampler, 4, **given)
     assert [len(batches) for batches in ranks] == [len(single)] * 4 == [16] * 4
     for k, whole in enumerate(single):
         assert list(chain(*(seeds_of(batches[k]) for batches in ranks))) == seeds_of(whole)
-        numbers = torch.cat([batches[k].seed_data["number"] for batches in ranks])
-        assert numbers.equal(whole.seed_data["number"])
     assert [len(batches[7].seeds) for batches in ranks] == [1] * 4  # 60 = 7 * 8 + 4
     assert [seeds_of(batch) for batch in loaders(sampler, 4, **given)[2].draws(1)] == [
         seeds_of(batch) for batch in ranks[2][8:]

@@ -102,4 +102,3 @@ def test_it_prints_as_a_table_and_has_no_seeds_when_there_are_none() -> None:
     head, first, *_ = repr(large).splitlines()
     assert len(head) == len(first)
     assert large.total_bytes == 88.008e9
-    assert "<td" in large._repr_html_()
