@@ -264,7 +264,7 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
         buffer = trainer.batches.buffer
         yield (
             f"{settings.storage.slots} of {buffer.partitions!r} in memory, order "
-            f"{settings.storage.order}: at most {buffer.held_bytes / 1e6:,.0f} MB"
+            f"{settings.storage.order}"
         )
 
 

@@ -18,7 +18,7 @@ OF_ANY_CUT: Rows = [
 ]
 """Arguments of both functions that write a folder."""
 OF_BUFFERS: Rows = [
-    ("", "ValueError", "give either slots or memory"),
+    ("", "ValueError", "give slots: the number of parts in memory"),
     ("slots=3", "ValueError", "slots must be one of 2, 4 for 4 parts, got 3"),
     ("slots=2, order='best'", "ValueError", "order must be 'comet', 'beta', 'dispersed' or"),
     ("slots=2, order='sequential'", "ValueError", "order='sequential' needs training nodes"),
@@ -33,8 +33,6 @@ OF_BUFFERS: Rows = [
     ("slots=2, writable=['h']", "KeyError", "writable: the buffer has no column 'h'; it has feat"),
     ("slots=2, ndata='feat'", "TypeError", "ndata must be a list of names"),
     ("slots=2, train=[20]", "IndexError", "train[0] is 20"),
-    ("memory='1 KB'", "ValueError", "bytes for 2 slots, got 1,000; a part takes"),
-    ("memory='1 KB', order=[[0, 1]]", "ValueError", "bytes for 2 slots"),
 ]
 """Arguments of a buffer over four parts without training nodes."""
 BUFFER = "distributed.PartitionBuffer(partitions.folder, 2)"
