@@ -28,7 +28,7 @@ NODES = "nodes"
 """The folder of the node columns."""
 
 
-def node_file(column: str, part: int, generation: int) -> str:
+def node_file(column: str, part: int | str, generation: int) -> str:
     """Return the name of the file of a part of a node column. A part that is written anew gets a
     new name.
 
