@@ -133,10 +133,12 @@ class PartitionBuffer:
     @property
     def partition_bytes(self) -> int:
         """Bytes of the node columns of a part; of sparse ones, of the part that has the most."""
-        arrays = self.partitions.manifest.arrays
-        columns = self.partitions.keys("nodes", self._ndata)
-        numbers = range(self.partitions.num_parts)
-        return sum(max(arrays[f"{key}/{p}"].nbytes for p in numbers) for key in columns)
+        parts = self.partitions
+        most = 0
+        for key in parts.keys("nodes", self._ndata):
+            files = [parts.manifest.arrays[f"{key}/{p}"] for p in range(parts.num_parts)]
+            most += max(file.nbytes for file in files)
+        return most
 
     def order_of(self, epoch: int) -> Order:
         """Return the order of an epoch; raises ValueError where the slots do not go with it."""

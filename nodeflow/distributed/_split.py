@@ -115,9 +115,8 @@ def split_rows(
     of zeros.
     """
     num_parts = len(folders)
-    counts = np.array(
-        [np.bincount(owner[ids.start : ids.stop], minlength=num_parts) for ids in types]
-    )
+    of_types = [owner[ids.start : ids.stop] for ids in types]
+    counts = np.array([np.bincount(parts, minlength=num_parts) for parts in of_types])
     # how many rows each part lacks of a type, beside the part that has the most of it
     short = np.zeros_like(counts)
     if equal:
@@ -127,7 +126,8 @@ def split_rows(
     for i, (name, column) in enumerate(columns.items()):
         # One row says the type and shape of all. Functions of users may give others later, which
         # would shift all rows after them in the files: so every piece is compared.
-        sample = rows_of(stored(column), name, torch.zeros(min(len(owner), 1), dtype=torch.int64))
+        first_id = torch.zeros(min(len(owner), 1), dtype=torch.int64)
+        sample = rows_of(stored(column), name, first_id)
         files = [folder / file.format(i, p) for p, folder in enumerate(folders)]
         out = SplitColumn(files, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
@@ -150,7 +150,8 @@ def split_rows(
                 begin, order = kernels.csr.sort_by_destination(owner[ids], num_parts)
                 out.append(take_rows(rows, torch.from_numpy(order)), begin)
                 bar.update(len(ids))
-            out.append(zero_rows(sample, int(lacking.sum())), sums(lacking))
+            begin = sums(lacking)
+            out.append(zero_rows(sample, int(begin[-1])), begin)
         written[f"{frame}/{name}"] = out.finish(folders)
     return written
 
