@@ -83,7 +83,7 @@ class CutGraph(Frozen):
             self._set(
                 num_nodes=as_count(facts["num_nodes"], "num_nodes"),
                 num_edges=as_count(facts["num_edges"], "num_edges"),
-                num_parts=as_count(count, "the number of parts"),
+                num_parts=as_count(count, "the number of parts", 1),
             )
             # folders of an earlier version may have no schema
             schema = Schema.of_one_type(self.num_nodes, self.num_edges)
@@ -155,9 +155,7 @@ def rows_of_part(schema: Schema, num_parts: int) -> Schema:
     """Return the types with the rows that each has in a part: as many in every part, type after
     type.
     """
-    return Schema(
-        {name: -(-len(ids) // max(num_parts, 1)) for name, ids in schema.nodes.items()}, {}
-    )
+    return Schema({name: -(-len(ids) // num_parts) for name, ids in schema.nodes.items()}, {})
 
 
 def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -288,19 +286,6 @@ class Partitions(CutGraph):
         """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
-    def node_array(self, name: str, part: int, frame: str = "ndata") -> ArrayFile:
-        """Return the description of the file of a part of a node column; KeyError for an unknown
-        column.
-        """
-        if f"{frame}/{name}" not in self.columns["nodes"]:
-            names = ", ".join(self.names("nodes")) or "none"
-            raise KeyError(f"there is no node column {name!r}; there are {names}")
-        return self.manifest.arrays[f"{frame}/{name}/{part}"]
-
-    def edge_array(self, name: str) -> ArrayFile:
-        """Return the description of the file of an edge column."""
-        return self.manifest.arrays[f"edata/{name}"]
-
     def partition_of(self, nodes: IdsLike) -> Tensor:
         """Return the parts of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
@@ -354,7 +339,12 @@ class PartitionedRows(RowsBase):
             if len(schema.nodes) > 1:
                 frame = columns_of("nodes", list(schema.nodes).index(node_type))
         self._first = ids.start
-        self._arrays = [partitions.node_array(name, p, frame) for p in range(partitions.num_parts)]
+        key = f"{frame}/{name}"
+        if key not in partitions.columns["nodes"]:
+            names = ", ".join(partitions.names("nodes")) or "none"
+            raise KeyError(f"there is no node column {name!r}; there are {names}")
+        arrays = partitions.manifest.arrays
+        self._arrays = [arrays[f"{key}/{p}"] for p in range(partitions.num_parts)]
         first = self._arrays[0]
         self.shape = (len(ids), *first.row)
         self.dtype = first.read_type

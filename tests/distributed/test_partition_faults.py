@@ -108,7 +108,7 @@ def test_a_file_that_is_damaged_between_states_is_named(
     header = _slots.read_header
     buffer = PartitionBuffer(parts.folder, 2, order="beta", prefetch=prefetch)
     missing = next(k for k in range(5) if k not in buffer.order_of(0).states[0])
-    file = parts.folder / parts.node_array("x", missing).file
+    file = parts.folder / parts.manifest.arrays[f"ndata/x/{missing}"].file
     whole = file.read_bytes()
     os.truncate(file, 130)
     with pytest.raises(ValueError, match=rf"{re.escape(str(file))} is damaged or was cut off"):

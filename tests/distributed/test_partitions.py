@@ -65,7 +65,7 @@ def check_folder(graph: Graph, parts: Partitions) -> None:
             graph.ndata[name].dtype,
         )
     for name in parts.edata:
-        column_of_edges = map_tensor(parts.folder, parts.edge_array(name))
+        column_of_edges = map_tensor(parts.folder, parts.manifest.arrays[f"edata/{name}"])
         assert column_of_edges.equal(graph.edata[name][maps["edge_ids"]])
 
 
@@ -171,7 +171,7 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
             Partitions.open(folder)
         (folder / file).write_bytes(whole)
 
-    file = parts.node_array("x", 1).file
+    file = parts.manifest.arrays["ndata/x/1"].file
     whole = (folder / file).read_bytes()
     broken(file, None, "missing|is not there")
     broken(file, whole[:-1], "damaged|cut off")
@@ -204,7 +204,9 @@ def test_sparse_columns_are_read_only_and_checked(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="writable names column 'sparse'"):
         list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
     buffer = PartitionBuffer(parts.folder, 2)
-    ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
+    ids = np.load(
+        parts.folder / parts.manifest.arrays["ndata/sparse/0"].plain[1].file, mmap_mode="r+"
+    )
     ids[0] = 9
     ids.flush()
     with pytest.raises(
