@@ -51,24 +51,16 @@ class PartOfFolder(HeldPart):
     that it owns.
     """
 
-    def __init__(
-        self,
-        parts: GraphParts,
-        part: GraphPart,
-        peers: PeerGroup,
-        columns: Mapping[str, Tensor | Rows],
-        relations: Mapping[Relation, OfType],
-        halo: float,
-    ) -> None:
+    def __init__(self, graph: Any, part: GraphPart, halo: float) -> None:
         self.halo = halo
-        self.parts = parts
+        self.parts: GraphParts = graph.parts
         self.part = part
-        self._peers = peers
-        self._relations = relations
+        self._peers: PeerGroup = graph.peers
+        self._relations: Mapping[Relation, OfType] = graph.relations
         self.num_masters = len(part.masters)
         self.num_edges = len(part.src)
-        self.edata = HeldColumns(columns, part.edge_ids)
-        self.whole = IdsHere(parts.num_nodes, parts.places, part.edge_ids)
+        self.edata = HeldColumns(graph.edata, part.edge_ids)
+        self.whole = IdsHere(graph.num_nodes, self.parts.places, part.edge_ids)
         self._out = OutEdges()
 
     @property

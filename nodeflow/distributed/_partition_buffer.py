@@ -128,7 +128,7 @@ class PartitionBuffer:
             self.partitions = Partitions.open(folder, verify=verify)
             if epoch is None:
                 self.epoch = self.partitions.epoch
-            remove_strays(self.partitions, self.partitions.manifest)
+            remove_strays(self.partitions.folder, self.partitions.manifest)
 
     @property
     def partition_bytes(self) -> int:
@@ -264,7 +264,7 @@ class PartitionBuffer:
             if self._running is run:
                 self._running = None
                 if self._writable:
-                    remove_strays(self.partitions, self.partitions.manifest)
+                    remove_strays(self.partitions.folder, self.partitions.manifest)
 
     def _checked_order(self, order: OrderLike) -> str | Order | Callable[[int], Order]:
         if isinstance(order, str):

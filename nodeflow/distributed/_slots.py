@@ -157,20 +157,11 @@ class NodeSlots:
             # commit
             number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
             path = folder / node_file(number, part, self._partitions.epoch + 1)
-            try:
-                writer = ArrayWriter(path, array.torch_type, array.shape[1:], array.shape[0])
-                for _, rows in self._pieces(name, place):
-                    writer.append(rows)
-                    bytes_written += rows.nbytes
-                self.written[f"{name}/{part}"] = writer.finish(folder, flush=False)
-            except OSError as error:
-                raise OSError(
-                    error.errno,
-                    f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the "
-                    "epoch is not committed, the folder stays as after epoch "
-                    f"{self._partitions.epoch}",
-                    str(path),
-                ) from error
+            writer = ArrayWriter(path, array.torch_type, array.shape[1:], array.shape[0])
+            for _, rows in self._pieces(name, place):
+                writer.append(rows)
+                bytes_written += rows.nbytes
+            self.written[f"{name}/{part}"] = writer.finish(folder, flush=False)
         return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
