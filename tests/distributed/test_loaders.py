@@ -4,26 +4,21 @@ that all make.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from _support.loader_tools import fingerprint, seeds_of
+from _support.loader_tools import fingerprint
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, NODES, graph_of_all
-from _support.share_tools import joined, options_of, rows_of
 
 from nodeflow import (
     Graph,
-    LaborSampler,
     LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
     TemporalNeighborSampler,
     storage,
 )
-from nodeflow.random import Random
 from nodeflow.sampling.base import SamplerBase
 
 WHOLE = graph_of_all()
@@ -39,14 +34,14 @@ def made(graph: Graph, **options) -> NodeFlowLoader:
         sampler = TemporalNeighborSampler(graph, [2, 3])
         options["times"] = [v % 20 for v in SEEDS]
     else:
-        sampler = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind](graph, [2, 3])
+        sampler = FAMILIES[kind](graph)
     columns = {"ndata": {0: ["x"]}, "edata": ["w"], "seed_data": {"place": torch.arange(41)}}
     return NodeFlowLoader(sampler, SEEDS, 4, shuffle=True, **columns, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("share", ["even", "owned"])
-@pytest.mark.parametrize("kind", ["neighbor", "labor", "temporal"])
+@pytest.mark.parametrize("kind", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
 def test_every_rank_gets_its_share_of_the_batches_of_one_process(
     kind: str, share: str, workers: int
 ) -> None:
@@ -179,32 +174,3 @@ def test_link_batches(share: str) -> None:
     assert found == [
         [fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)
     ]
-
-
-MIXED = Random(4).integers(range(NODES), 3).tolist()
-
-
-@pytest.mark.parametrize("name", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
-@pytest.mark.parametrize("share", ["even", "owned"])
-def test_shares_are_the_batch_of_one_process(name: str, share: str) -> None:
-    """Rank and number of processes, and under "owned" the owners, are those of the graph; a last
-    share may be empty.
-    """
-    parts = Parts(WHOLE, MIXED, 3)
-    sampler = FAMILIES[name](WHOLE)
-    given = options_of(name, sampler)
-    single = list(NodeFlowLoader(sampler, batch_size=12, shuffle=True, **given))
-
-    def drawn(transport: ThreadTransport) -> list[Any]:
-        sampler = FAMILIES[name](parts.on(transport))
-        loader = NodeFlowLoader(sampler, batch_size=4, shuffle=True, share=share, **given)
-        assert (loader.rank, loader.world_size, len(loader)) == (transport.rank, 3, 2)
-        return list(loader)
-
-    ranks = run_ranks(3, drawn)
-    assert [len(batches[1].seed_index) for batches in ranks].count(0) == 2  # 13 = 12 + 1
-    for *shares, whole in zip(*ranks, single, strict=True):
-        assert joined(shares) == rows_of(whole)
-    if share == "owned":
-        for rank, batches in enumerate(ranks):
-            assert all(MIXED[seed] == rank for batch in batches for seed in seeds_of(batch))

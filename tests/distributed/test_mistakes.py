@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -99,47 +98,6 @@ def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(
     assert history.age(2).eq(-1).all()
     with pytest.raises(ValueError, match="folder must be None for a graph that lies on several"):
         Updater(VRGCN(4, 2, 3, num_layers=3), history, torch.ones(NODES, 4), folder=".")
-
-
-@PARTS.on_every_rank
-def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank: int) -> None:
-    """The others have gone on: told now, they would take it for a fault of their next operation."""
-    history = History(graph, {1: 2})
-    state = history.state_dict()
-    for work in (history.clear, lambda: history.load_state_dict(state)):
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
-        ):
-            if rank == 1:
-                patch.setattr(history._store, "_replace", lambda arrays: 1 / 0)
-            work()
-        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
-
-
-@PARTS.on_every_rank
-def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(
-    graph: Graph, rank: int
-) -> None:
-    batch = NeighborSampler(graph, [1, 1])([rank])
-    for inputs, last in ((None, "_aggregated"), (torch.ones(NODES, 3), "_fetch")):
-        history: Any = History(graph, {1: 2}, inputs=inputs)
-        fetch = getattr(history, last)
-
-        def failing(what: object, *rest: Any, fetch: Any = fetch) -> torch.Tensor:
-            rows: torch.Tensor = fetch(what, *rest)
-            if what in (1, "sums of inputs"):
-                raise ZeroDivisionError
-            return rows
-
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
-        ):
-            if rank == 1:
-                patch.setattr(history, last, failing)
-            history.pull(batch)
-        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
 
 
 @PARTS.on_every_rank
