@@ -112,6 +112,7 @@ class GraphParts(CutGraph):
         """
         sizes = self.sizes
         sharing = (self.mirrors > 0) | (self.mirrors.T > 0)
+        partners = sharing.sum(1).tolist()
         train = sizes["train"]
         return PartsReport(
             num_nodes=self.num_nodes,
@@ -120,7 +121,7 @@ class GraphParts(CutGraph):
             masters=tuple(sizes["masters"]),
             edges=tuple(sizes["edges"]),
             mirrors=tuple(sizes["mirrors"]),
-            partners=tuple(sharing.sum(1).tolist()),
+            partners=tuple(partners),
             train=None if train is None else tuple(train),
         )
 

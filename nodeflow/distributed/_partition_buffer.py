@@ -113,7 +113,11 @@ class PartitionBuffer:
         self.partitions = parts
         self.counters = BufferCounters()
         self._order = self._checked_order(order)
-        self.slots = self._checked_slots(slots)
+        if slots is None and isinstance(self._order, Order):
+            slots = self._order.slots
+        if slots is None:
+            raise ValueError("give slots: the number of parts in memory")
+        self.slots = as_count(slots, "slots", 1)
         self._nodes: NodeSlots | None = None
         self._running: BufferEpoch | None = None
         self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
@@ -144,18 +148,19 @@ class PartitionBuffer:
         """Return the order of an epoch; raises ValueError where the slots do not go with it."""
         count = self.partitions.num_parts
         number = as_count(epoch, "epoch")
-        if isinstance(self._order, Order):
-            return self._order
-        if isinstance(self._order, str):
-            kind = ORDERS[self._order]
+        order = self._order
+        if isinstance(order, str):
+            kind = ORDERS[order]
             training = [self._training_parts] if kind.of_training else []
             return kind.make(count, self.slots, *training, seed=self.seed, epoch=number)
-        order = self._order(number)
+        if not isinstance(order, Order):
+            order = order(number)
         if not isinstance(order, Order):
             raise TypeError(f"order must return an Order, got {describe(order)}")
         if (order.num_parts, order.slots) != (count, self.slots):
             raise ValueError(
-                f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}"
+                f"order must have {count} parts and {self.slots} slots, as the buffer has, got "
+                f"{order!r}"
             )
         return order
 
@@ -274,25 +279,6 @@ class PartitionBuffer:
                     f"order={order!r} needs training nodes; pass train to write_partitions or here"
                 )
             return order
-        if callable(order):
+        if callable(order) or isinstance(order, Order):
             return order
-        checked_order = (
-            order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
-        )
-        if checked_order.num_parts != self.partitions.num_parts:
-            raise ValueError(
-                f"order must be of {self.partitions.num_parts} parts, got {checked_order!r}"
-            )
-        return checked_order
-
-    def _checked_slots(self, slots: int | None) -> int:
-        if isinstance(self._order, Order):
-            of_order = self._order.slots
-            if slots is not None and as_count(slots, "slots", 1) != of_order:
-                raise ValueError(
-                    f"slots must be those of the order, {of_order}, got {slots}; leave it out"
-                )
-            return of_order
-        if slots is None:
-            raise ValueError("give slots: the number of parts in memory")
-        return as_count(slots, "slots", 1)
+        return Order(self.partitions.num_parts, order)

@@ -19,7 +19,7 @@ from nodeflow._core.base.checks import Ints, as_count, as_ids, blaming, describe
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.types import Array, FileLike, IdsLike
 from nodeflow._core.rows.base import RowsBase
-from nodeflow._core.rows.rows import Rows, fetch_rows, put_rows
+from nodeflow._core.rows.rows import fetch_rows, layout_of, put_rows
 from nodeflow._core.schema import sizes as in_words
 from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._files.disk.checked import check_ends, check_ids
@@ -320,9 +320,7 @@ class Partitions(CutGraph):
 
 
 class PartitionedRows(RowsBase):
-    """The rows of a node column, fetched by node id; files are mapped when their first row is asked
-    for.
-    """
+    """The rows of a node column, fetched by node id from mapped files."""
 
     _kind = "node"
 
@@ -343,13 +341,13 @@ class PartitionedRows(RowsBase):
         if key not in partitions.columns["nodes"]:
             names = ", ".join(partitions.names("nodes")) or "none"
             raise KeyError(f"there is no node column {name!r}; there are {names}")
-        arrays = partitions.manifest.arrays
-        self._arrays = [arrays[f"{key}/{p}"] for p in range(partitions.num_parts)]
-        first = self._arrays[0]
-        self.shape = (len(ids), *first.row)
-        self.dtype = first.read_type
-        self.layout = first.layout
-        self._maps: dict[int, Tensor | Rows] = {}
+        arrays = [partitions.manifest.arrays[f"{key}/{p}"] for p in range(partitions.num_parts)]
+        # mapped now: a buffer that writes the folder removes files of older epochs
+        self._parts = [map_column(partitions.folder, array) for array in arrays]
+        first = self._parts[0]
+        self.shape = (len(ids), *first.shape[1:])
+        self.dtype = first.dtype
+        self.layout = layout_of(first)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         # a row says the part and the place in it; parts are asked one after another, each once
@@ -359,13 +357,8 @@ class PartitionedRows(RowsBase):
         for p in np.unique(numbers).tolist() or [0]:  # no rows are those of a part, of its type
             to = np.flatnonzero(numbers == p)
             local = torch.from_numpy(places[to] - self._begin)
-            parts.append((fetch_rows(self._map(p), local), to))
+            parts.append((fetch_rows(self._parts[p], local), to))
         return put_rows(parts, len(ids))
-
-    def _map(self, part: int) -> Tensor | Rows:
-        if part not in self._maps:
-            self._maps[part] = map_column(self._partitions.folder, self._arrays[part])
-        return self._maps[part]
 
 
 def chosen_columns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,13 +40,17 @@ class SplitColumn:
     """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie
     in three, beside it.
 
+    ``file`` is the name of a file in the folder of its part, with "{part}" for the number.
     ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
     """
 
-    def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
+    def __init__(
+        self, folders: Sequence[Path], file: str, like: Tensor | Rows, sizes: Ints
+    ) -> None:
+        self._folders = folders
         self._writers = [
-            column_writer(file, like, size)
-            for file, size in zip(files, sizes.tolist(), strict=True)
+            column_writer(folder / file.format(part=p), like, int(sizes[p]))
+            for p, folder in enumerate(folders)
         ]
         self.dtype = like.dtype
 
@@ -57,13 +61,12 @@ class SplitColumn:
         for p in np.flatnonzero(np.diff(begin)).tolist():
             self._writers[p].append(slice_rows(rows, int(begin[p]), int(begin[p + 1])))
 
-    def finish(self, folders: Iterable[Path]) -> list[ArrayFile]:
+    def finish(self) -> list[ArrayFile]:
         """Flush the files to the disk, and describe the column of each part as one of its
         folder.
         """
-        return [
-            writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)
-        ]
+        pairs = zip(self._writers, self._folders, strict=True)
+        return [writer.finish(folder) for writer, folder in pairs]
 
 
 class EdgeArrays:
@@ -109,8 +112,8 @@ def split_rows(
 ) -> dict[str, list[ArrayFile]]:
     """Split columns over a file per part, and describe these by column, "ndata/x", and part.
 
-    ``owner`` is the part of every row, ``file`` the name of a file, with the numbers of column and
-    part put into it. Rows are read in order, the ids of ``types``, some at a time, and appended to
+    ``owner`` is the part of every row, ``file`` the name of a file, with "{column}" and
+    "{part}" for their numbers. Rows are read in order, the ids of ``types``, some at a time, and appended to
     the files. ``equal``: after each range of ids, parts with fewer rows of it than others get rows
     of zeros.
     """
@@ -128,8 +131,8 @@ def split_rows(
         # would shift all rows after them in the files: so every piece is compared.
         first_id = torch.zeros(min(len(owner), 1), dtype=torch.int64)
         sample = rows_of(stored(column), name, first_id)
-        files = [folder / file.format(i, p) for p, folder in enumerate(folders)]
-        out = SplitColumn(files, like(column, sample), sizes)
+        name_of_file = file.replace("{column}", str(i))
+        out = SplitColumn(folders, name_of_file, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = max(_BYTES // max(row_bytes(sample), 1), 1)
         if is_sparse(sample):
@@ -152,7 +155,7 @@ def split_rows(
                 bar.update(len(ids))
             begin = sums(lacking)
             out.append(zero_rows(sample, int(begin[-1])), begin)
-        written[f"{frame}/{name}"] = out.finish(folders)
+        written[f"{frame}/{name}"] = out.finish()
     return written
 
 

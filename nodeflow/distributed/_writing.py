@@ -134,7 +134,7 @@ def write_partitions(
                     masters.owner[frame.ids.start : frame.ids.stop],
                     types,
                     [draft] * count,
-                    node_file(f"{name.removeprefix('ndata')}{{}}", "{}", 0),
+                    node_file(f"{name.removeprefix('ndata')}{{column}}", "{part}", 0),
                     bar,
                     equal=True,
                 )
@@ -308,7 +308,7 @@ def _write_columns(
         of_frame = owners[frame.ids.start : frame.ids.stop]
         types = [range(len(of_frame))]
         written = split_rows(
-            name, frame.columns, of_frame, types, folders, f"{prefix}{{}}.npy", bar
+            name, frame.columns, of_frame, types, folders, f"{prefix}{{column}}.npy", bar
         )
         _put_in_parts(parts, written)
 
@@ -378,7 +378,7 @@ def _write_parts(
         # rows begin where counted above; the last entry of each part is where its last row ends
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
-    _put_in_parts(parts, {name: out.finish(folders) for name, out in outs.items()})
+    _put_in_parts(parts, {name: out.finish() for name, out in outs.items()})
     return book.finish(), parts
 
 
@@ -387,22 +387,18 @@ def _columns_of_parts(
 ) -> dict[str, SplitColumn]:
     """Make the files of the edges of all parts, by name; see ``_write_parts``."""
     sizes = edges.edges
-
-    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
-        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
-
-    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
-        return split(name, torch.empty(0, dtype=dtype), num_rows)
-
-    outs = {
-        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
-        "edge_ids": numbers("edge_ids", id_type(edges.graph.num_edges), sizes),
+    numbers = {
+        "src": (id_type(edges.graph.num_nodes), sizes),
+        "edge_ids": (id_type(edges.graph.num_edges), sizes),
     }
     if of_rows:
-        outs["rows"] = numbers("rows", torch.int64, edges.rows)
-        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
+        numbers["rows"] = (torch.int64, edges.rows)
+        numbers["indptr"] = (torch.int64, edges.rows + 1)
+    outs = {}
+    for name, (dtype, num_rows) in numbers.items():
+        outs[name] = SplitColumn(folders, f"{name}.npy", torch.empty(0, dtype=dtype), num_rows)
     for i, (name, column) in enumerate(columns.items()):
-        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+        outs[f"edata/{name}"] = SplitColumn(folders, f"edge-{i}.npy", column, sizes)
     return outs
 
 
@@ -445,9 +441,7 @@ def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> 
             ids = map_array(folder, described[k][name])
             for first in range(0, len(ids), _IDS):
                 seen[ids[first : first + _IDS]] = True
-        for first in range(0, len(owner), _IDS):
-            nodes = slice(first, first + _IDS)
-            mirrors[k] += np.bincount(owner[nodes][seen[nodes]], minlength=count)
+        mirrors[k] = np.bincount(owner[seen], minlength=count)
         mirrors[k, k] = 0
     return mirrors
 
