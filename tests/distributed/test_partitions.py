@@ -84,36 +84,38 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     parts = written(random_graph(20, 30), tmp_path / "a", 3)
     folder = parts.folder
 
-    def broken(file: str, new: bytes | None, match: str) -> None:
-        whole = (folder / file).read_bytes()
-        if new is None:
-            (folder / file).unlink()
-        else:
-            (folder / file).write_bytes(new)
-        with pytest.raises(ValueError, match=match):
-            Partitions.open(folder)
-        (folder / file).write_bytes(whole)
+    text = json.loads((folder / "manifest.json").read_text())
+    facts = text["facts"]
+    signed = json.dumps({**text, "version": 9}).encode()
+    del text["checksum"]
+
+    def manifest(**changes: Any) -> tuple[str, bytes]:
+        return "manifest.json", json.dumps({**text, **changes}).encode()
 
     file = parts.manifest.arrays["ndata/x/1"].file
     whole = (folder / file).read_bytes()
-    broken(file, None, "missing|is not there")
-    broken(file, whole[:-1], "damaged|cut off")
-    broken(file, b"PK not an array", "damaged|no .npy")
-    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum")
-    text = json.loads((folder / "manifest.json").read_text())
-    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "another checksum")
-    del text["checksum"]
-    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
-    broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "holds 'graph'")
-    broken("manifest.json", b"{", "damaged or foreign")
-    facts = {**text["facts"], "num_partitions": 4}
-    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
-    broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
-    facts = {**text["facts"], "ndata": [*text["facts"]["ndata"], text["facts"]["ndata"][0]]}
-    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
-    for value in ("9", None, float("inf"), 2**70):
-        facts = {**text["facts"], "num_edges": value}
-        broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "damaged")
+    sizes = [manifest(facts={**facts, "num_edges": n}) for n in ("9", None, float("inf"), 2**70)]
+    for (name, new), match in (
+        ((file, None), "missing|is not there"),
+        ((file, whole[:-1]), "damaged|cut off"),
+        ((file, b"PK not an array"), "damaged|no .npy"),
+        ((file, whole[:-1] + bytes([whole[-1] ^ 1])), "another checksum"),
+        (("manifest.json", signed), "another checksum"),
+        (("manifest.json", b"{"), "damaged or foreign"),
+        (manifest(version=9), "version 9"),
+        (manifest(kind="graph"), "holds 'graph'"),
+        (manifest(facts={**facts, "num_partitions": 4}), "do not fit together"),
+        (manifest(facts={}), "do not fit together"),
+        (manifest(facts={**facts, "ndata": facts["ndata"] * 2}), "do not fit together"),
+        *((size, "damaged") for size in sizes),
+    ):
+        before = (folder / name).read_bytes()
+        (folder / name).unlink()
+        if new is not None:
+            (folder / name).write_bytes(new)
+        with pytest.raises(ValueError, match=match):
+            Partitions.open(folder)
+        (folder / name).write_bytes(before)
     Partitions.open(folder, verify=True)
     with pytest.raises(FileNotFoundError, match="has no partitions in it"):
         Partitions.open(tmp_path / "b")
