@@ -71,6 +71,7 @@ OF_PARTS: dict[str, Rows] = {
             (f"distributed.PartitionBuffer(partitions.folder, {options})", error, words)
             for options, error, words in OF_BUFFERS
         ),
+        ("distributed.PartitionBuffer('none', 2)", "FileNotFoundError", "it does not exist"),
         (f"{BUFFER}.seeds_per_state()", "ValueError", "there are no training nodes; pass train"),
         (f"next(iter({BUFFER})).seeds", "ValueError", "there are no training nodes; pass train"),
         (f"{BUFFER}.set_epoch(-1)", "ValueError", "epoch must be at least 0, got -1"),

@@ -97,24 +97,21 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
     assert 0 < cached < 0.7 * plain
 
 
-def test_rows_on_the_wire_are_those_that_others_hold() -> None:
+@PARTS.on_every_rank
+def test_rows_on_the_wire_are_those_that_others_hold(graph: Graph, rank: int) -> None:
     """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the
     ids.
     """
 
-    def drawn(transport: ThreadTransport) -> dict[str, int]:
-        graph = PARTS.on(transport)
-        ids = torch.tensor([0, 5, 5, 10, 1, 0])  # 0, 5 and 10 are rank 2's, 1 is rank 0's
-        graph.ndata["x"].fetch(ids)
-        return graph.peers.counters.by_kind
-
+    ids = torch.tensor([0, 5, 5, 10, 1, 0])  # 0, 5 and 10 are rank 2's, 1 is rank 0's
+    graph.ndata["x"].fetch(ids)
+    sent = graph.peers.counters.by_kind
     head = 8 * 2  # type and dimensions, length
-    for rank, sent in enumerate(run_ranks(3, drawn)):
-        asked = {0: [3], 1: [3, 1], 2: [1]}[rank]
-        assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)
-        row = WHOLE.ndata["x"].itemsize * 2
-        given = {0: 2 * [1], 1: [], 2: 2 * [3]}[rank]
-        assert sent["node column x: answers"] == sum(head + 8 + row * count for count in given)
+    asked = [[3], [3, 1], [1]][rank]
+    assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)
+    row = WHOLE.ndata["x"].itemsize * 2
+    given = [[1, 1], [], [3, 3]][rank]
+    assert sent["node column x: answers"] == sum(head + 8 + row * count for count in given)
 
 
 @PARTS.on_every_rank

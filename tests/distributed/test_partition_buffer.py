@@ -104,11 +104,6 @@ def test_a_state_ends_with_the_next_one(tmp_path: Path) -> None:
     del states
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="it does not exist"):
-        PartitionBuffer(tmp_path / "b", 2)
-
-
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Partitions:
     train = np.random.default_rng(0).permutation(50)[:31]
