@@ -244,11 +244,12 @@ class DistributedGraph(Graph):
             f"{len(self._own_part.part.masters)} nodes and {self._own_part.num_edges} edges here)"
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise TypeError("a DistributedGraph is not copied; open the folder again")
+    def __reduce__(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "a DistributedGraph is not pickled and not copied: every process opens the folder itself"
+        )
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a DistributedGraph is not pickled: every process opens the folder itself")
+    __deepcopy__: Any = __reduce__
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(

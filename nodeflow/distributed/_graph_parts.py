@@ -305,23 +305,6 @@ class PartsReport(NamedTuple):
         """Share of the edges whose two ends have different masters; 0 for a graph without edges."""
         return self.cut_edges / self.num_edges if self.num_edges else 0.0
 
-    @property
-    def node_balance(self) -> float:
-        """Masters of the largest part over their mean, 1 where all parts are equal."""
-        return _balance(self.masters)
-
-    @property
-    def edge_balance(self) -> float:
-        """Edges of the largest part over their mean."""
-        return _balance(self.edges)
-
-    @property
-    def train_balance(self) -> float | None:
-        """Training nodes of the part with most of them over their mean; None where none were
-        given.
-        """
-        return None if self.train is None else _balance(self.train)
-
     def __str__(self) -> str:
         columns: dict[str, Iterable[int]] = {
             "part": range(len(self.masters)),
@@ -330,26 +313,15 @@ class PartsReport(NamedTuple):
             "mirrors": self.mirrors,
             "partners": self.partners,
         }
-        train = ""
         if self.train is not None:
             columns["train"] = self.train
-            train = f", training nodes {self.train_balance:.2f}"
         cells = []
         for name, values in columns.items():
             texts = [name, *map("{:,}".format, values)]
             width = max(map(len, texts))
             cells.append([text.rjust(width) for text in texts])
         lines = map("  ".join, zip(*cells, strict=True))
-        return "\n".join(
-            [
-                *lines,
-                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges "
-                "cut",
-                f"largest over mean: nodes {self.node_balance:.2f}, edges "
-                f"{self.edge_balance:.2f}{train}",
-            ]
+        shares = (
+            f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
         )
-
-
-def _balance(sizes: tuple[int, ...]) -> float:
-    return max(sizes) * len(sizes) / sum(sizes) if any(sizes) else 1.0
+        return "\n".join([*lines, shares])

@@ -130,7 +130,7 @@ def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: 
             TypeError, match="this needs all edges of the graph, and this process holds a part"
         ):
             call()
-    with pytest.raises(TypeError, match="is not copied; open the folder again"):
+    with pytest.raises(TypeError, match="not copied: every process opens the folder"):
         copy.deepcopy(graph)
     for each in (graph, EmbeddingTable(graph, 2, lr=0.1)):
         with pytest.raises(TypeError, match="is not pickled"):
