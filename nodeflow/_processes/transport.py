@@ -104,20 +104,11 @@ class GroupTransport:
 
     def add_up(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes, always added in the same order."""
-
-        def action() -> list[Any]:
-            return [dist.all_reduce(tensor, **self._group_of(tensor)) for tensor in tensors]
-
-        self._start(what, action)()
+        self._on_each(what, tensors, dist.all_reduce)
 
     def copy_first(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
-
-        # begun together, because most are small
-        def action() -> list[Any]:
-            return [dist.broadcast(tensor, 0, **self._group_of(tensor)) for tensor in tensors]
-
-        self._start(what, action)()
+        self._on_each(what, tensors, partial(dist.broadcast, src=0))
 
     def beside(self) -> GroupTransport:
         """Return a transport of a further group, for exchanges of another thread; collective."""
@@ -127,11 +118,20 @@ class GroupTransport:
         """Give up where this process leaves an operation that the others may come to the end of."""
         self._give_up(f"this process left an exchange before its end, at {what}")
 
-    def _group_of(self, tensor: Tensor) -> dict[str, Any]:
-        """Options of an operation on a tensor: for those on a GPU it is one of the default group
-        and of its stream.
+    def _on_each(self, what: str, tensors: Sequence[Tensor], operation: Callable[..., Any]) -> None:
+        """Make an operation on every tensor; those of tensors on a GPU are of the default group and
+        of its stream.
         """
-        return {"group": None if tensor.is_cuda else self._group, "async_op": not tensor.is_cuda}
+
+        # begun together, because most tensors are small
+        def action() -> list[Any]:
+            works = []
+            for tensor in tensors:
+                group = None if tensor.is_cuda else self._group
+                works.append(operation(tensor, group=group, async_op=not tensor.is_cuda))
+            return works
+
+        self._start(what, action)()
 
     def _give_up(self, why: str) -> None:
         """Note that an operation did not end here: gloo ends a process that gets more bytes than it

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -251,7 +252,7 @@ class BufferEpoch:
             facts = {**manifest.facts, "epoch": self.parts.epoch + 1}
             committed = replace(manifest, arrays={**manifest.arrays, **written}, facts=facts)
             committed.publish(self.parts.folder, written.values())
-            remove_strays(self.parts, committed)
+            remove_strays(self.parts.folder, committed)
         self.counters.seconds_filling += perf_counter() - begun
 
     def check_open(self) -> None:
@@ -345,12 +346,12 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
     return chosen
 
 
-def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
+def remove_strays(folder: Path, manifest: Manifest) -> None:
     """Remove files of node columns that the manifest does not name, and what a killed process left
     of a manifest.
     """
-    draft_of(partitions.folder / MANIFEST).unlink(missing_ok=True)
+    draft_of(folder / MANIFEST).unlink(missing_ok=True)
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
-    for path in (partitions.folder / NODES).glob("*"):
+    for path in (folder / NODES).glob("*"):
         if f"{NODES}/{path.name}" not in named:
             path.unlink(missing_ok=True)

@@ -75,7 +75,7 @@ class DistributedGraph(Graph):
         self._set(
             parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4())
         )
-        own_part = PartOfFolder(parts, part, peers, edges, self.relations, halo)
+        own_part = PartOfFolder(self, part, halo)
         self._set(held_part=own_part, _own_part=own_part, _with_halo=None)
         process.graphs[self.uid] = self
         if halo:
@@ -208,11 +208,9 @@ class DistributedGraph(Graph):
         # a pair goes to the process where the edges of its near end lie, each distinct pair once
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[near_end]), peers.size)
-        questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
-        answers = [
-            list(self._own_part.edges_between(*arrays)) if arrays else [] for arrays in questions
-        ]
-        parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
+        pairs = routes.parcels(*distinct)
+        answers = peers.ask("edges between nodes", pairs, self._own_part.edges_between)
+        parcels = [arrays for arrays in answers if arrays]
         none = np.zeros(0, np.int64)
         counts = np.concatenate([none, *(of_pairs for of_pairs, _ in parcels)])
         ids = np.concatenate([none, *(edges for _, edges in parcels)])
@@ -246,11 +244,12 @@ class DistributedGraph(Graph):
             f"{len(self._own_part.part.masters)} nodes and {self._own_part.num_edges} edges here)"
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise TypeError("a DistributedGraph is not copied; open the folder again")
+    def __reduce__(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "a DistributedGraph is not pickled and not copied: every process opens the folder itself"
+        )
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a DistributedGraph is not pickled: every process opens the folder itself")
+    __deepcopy__: Any = __reduce__
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(

@@ -47,6 +47,7 @@ class GraphParts(CutGraph):
     layout = ("graph parts", 1)
     edges: str
     identity: str
+    sizes: Mapping[str, Any]
     mirrors: Ints
     val: Ints | None
     test: Ints | None
@@ -57,7 +58,7 @@ class GraphParts(CutGraph):
         # what earlier versions could write, and later ones do not read
         if facts["edges"] not in EDGES or facts.get("renumbered"):
             raise ValueError("it is a grid of parts, or renumbered; cut the graph again")
-        self._set(edges=facts["edges"], identity=str(facts["identity"]))
+        self._set(edges=facts["edges"], identity=str(facts["identity"]), sizes=sizes)
         as_count(facts["cut"], "cut")
         for of_parts in sizes.values():
             for size in of_parts or ():
@@ -73,11 +74,9 @@ class GraphParts(CutGraph):
         return {"mirrors": (count, count), **book}
 
     def _check(self, arrays: Mapping[str, ArrayFile]) -> None:
-        sizes = self.manifest.facts["sizes"]
-        _check_places(self.folder, arrays["owner"], arrays["place"], np.array(sizes["masters"]))
-        _check_places(
-            self.folder, arrays["edge_owner"], arrays["edge_place"], np.array(sizes["edges"])
-        )
+        for prefix, kind in (("", "masters"), ("edge_", "edges")):
+            owner = arrays[f"{prefix}owner"]
+            _check_places(self.folder, owner, arrays[f"{prefix}place"], np.array(self.sizes[kind]))
         for name in SPLIT:
             if name in arrays:
                 check_ids(self.folder, arrays[name], self.num_nodes)
@@ -111,7 +110,7 @@ class GraphParts(CutGraph):
         """Return the sizes of the parts, the cut and the replication factor; printed, it is a
         table.
         """
-        sizes = self.manifest.facts["sizes"]
+        sizes = self.sizes
         sharing = (self.mirrors > 0) | (self.mirrors.T > 0)
         partners = sharing.sum(1).tolist()
         train = sizes["train"]
@@ -143,38 +142,15 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     # compiled loops trust owners and places, so they are checked here, once, piece by piece
     owners = map_array(folder, owner)
     places = map_array(folder, place)
+    damage = f"{folder / owner.file} or {place.file} is damaged: it"
     if owners.dtype.kind not in "iu" or places.dtype.kind not in "iu":
-        raise ValueError(f"{folder / owner.file} or {place.file} is damaged: it holds no integers")
+        raise ValueError(f"{damage} holds no integers")
     for start in range(0, len(owners), _PIECE):
         parts = owners[start : start + _PIECE]
         rows = places[start : start + _PIECE]
-        if parts.min() < 0 or parts.max() >= len(sizes):
-            raise ValueError(
-                f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}"
-            )
-        if rows.min() < 0 or (rows >= sizes[parts]).any():
-            raise ValueError(
-                f"{folder / place.file} is damaged: it names a place that its part does not have"
-            )
-
-
-def _check_part(parts: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
-    """Raise ValueError for a part of another cut, and for ids out of bounds."""
-    facts = manifest.facts
-    arrays = manifest.arrays
-    if (facts.get("part"), facts.get("identity")) != (part, parts.identity):
-        raise ValueError(
-            f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part "
-            f"{part} of {parts.identity}: it comes from another folder"
-        )
-    with sound(folder):
-        nodes = [arrays[name] for name in ("masters", "rows", "src")]
-        edge_ids = arrays["edge_ids"]
-        indptr = arrays["indptr"]
-    for array in nodes:
-        check_ids(folder, array, parts.num_nodes)
-    check_ids(folder, edge_ids, parts.num_edges, "edge")
-    check_ends(folder, indptr, parts.manifest.facts["sizes"]["edges"][part])
+        outside = parts.min() < 0 or parts.max() >= len(sizes)
+        if outside or rows.min() < 0 or (rows >= sizes[parts]).any():
+            raise ValueError(f"{damage} names a part or a place that there is not")
 
 
 def part_folder(folder: Path, part: int) -> Path:
@@ -219,14 +195,14 @@ class GraphPart(Frozen):
 
     def __init__(self, parts: GraphParts, part: int, *, verify: bool | None = None) -> None:
         folder = part_folder(parts.folder, part)
-        identity = parts.identity
-        num_masters = parts.manifest.facts["sizes"]["masters"][part]
-        num_edges = parts.manifest.facts["sizes"]["edges"][part]
+        num_masters = parts.sizes["masters"][part]
+        num_edges = parts.sizes["edges"][part]
+        self._set(folder=folder, part=part, identity=parts.identity)
+        # a part that was checked beside another folder is checked again: bounds of its ids are
+        # the folder's
+        key = f"{part} {parts.identity} {parts.num_nodes} {parts.num_edges} {num_edges}"
+        check = partial(self._check, parts)
         try:
-            check = partial(_check_part, parts, part, folder)
-            # a part that was checked beside another folder is checked again: bounds of its ids are
-            # the folder's
-            key = f"{part} {identity} {parts.num_nodes} {parts.num_edges} {num_edges}"
             manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
@@ -242,13 +218,12 @@ class GraphPart(Frozen):
             check_shapes(arrays, shapes)
 
         def frame(prefix: str, num_rows: int) -> dict[str, Tensor | Rows]:
-            """The columns whose names begin with ``of`` in the manifest."""
+            """The columns whose names begin with ``prefix`` in the manifest."""
             keys = [key for key in arrays if key.startswith(f"{prefix}/")]
             with sound(folder):
                 check_shapes(arrays, dict.fromkeys(keys, (num_rows,)))
             return {key.removeprefix(f"{prefix}/"): map_column(folder, arrays[key]) for key in keys}
 
-        self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         self._set(ndata=frame("ndata", num_masters), edata=frame("edata", num_edges))
         # of types and relations: how many of their rows are here is known by the arrays
@@ -257,6 +232,24 @@ class GraphPart(Frozen):
             for i, ids in enumerate(ranges.values()):
                 prefix = columns_of(kind, i)
                 self.frames[prefix] = frame(prefix, len(self.ids_here(kind, ids)))
+
+    def _check(self, parts: GraphParts, manifest: Manifest) -> None:
+        """Raise ValueError for a part of another cut, and for ids out of bounds."""
+        facts = manifest.facts
+        arrays = manifest.arrays
+        if (facts.get("part"), facts.get("identity")) != (self.part, self.identity):
+            raise ValueError(
+                f"{self.folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and "
+                f"not part {self.part} of {self.identity}: it comes from another folder"
+            )
+        with sound(self.folder):
+            nodes = [arrays[name] for name in ("masters", "rows", "src")]
+            edge_ids = arrays["edge_ids"]
+            indptr = arrays["indptr"]
+        for array in nodes:
+            check_ids(self.folder, array, parts.num_nodes)
+        check_ids(self.folder, edge_ids, parts.num_edges, "edge")
+        check_ends(self.folder, indptr, parts.sizes["edges"][self.part])
 
     @property
     def num_edges(self) -> int:
@@ -312,23 +305,6 @@ class PartsReport(NamedTuple):
         """Share of the edges whose two ends have different masters; 0 for a graph without edges."""
         return self.cut_edges / self.num_edges if self.num_edges else 0.0
 
-    @property
-    def node_balance(self) -> float:
-        """Masters of the largest part over their mean, 1 where all parts are equal."""
-        return _balance(self.masters)
-
-    @property
-    def edge_balance(self) -> float:
-        """Edges of the largest part over their mean."""
-        return _balance(self.edges)
-
-    @property
-    def train_balance(self) -> float | None:
-        """Training nodes of the part with most of them over their mean; None where none were
-        given.
-        """
-        return None if self.train is None else _balance(self.train)
-
     def __str__(self) -> str:
         columns: dict[str, Iterable[int]] = {
             "part": range(len(self.masters)),
@@ -337,26 +313,15 @@ class PartsReport(NamedTuple):
             "mirrors": self.mirrors,
             "partners": self.partners,
         }
-        train = ""
         if self.train is not None:
             columns["train"] = self.train
-            train = f", training nodes {self.train_balance:.2f}"
         cells = []
         for name, values in columns.items():
             texts = [name, *map("{:,}".format, values)]
             width = max(map(len, texts))
             cells.append([text.rjust(width) for text in texts])
         lines = map("  ".join, zip(*cells, strict=True))
-        return "\n".join(
-            [
-                *lines,
-                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges "
-                "cut",
-                f"largest over mean: nodes {self.node_balance:.2f}, edges "
-                f"{self.edge_balance:.2f}{train}",
-            ]
+        shares = (
+            f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
         )
-
-
-def _balance(sizes: tuple[int, ...]) -> float:
-    return max(sizes) * len(sizes) / sum(sizes) if any(sizes) else 1.0
+        return "\n".join([*lines, shares])

@@ -18,12 +18,10 @@ from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow._core.edges.view import Reader
-from nodeflow._core.peers.held_part import HeldPart, WholeIds
-from nodeflow._core.rows.base import with_stored
-from nodeflow._core.rows.rows import Rows, fetch_rows
+from nodeflow._core.peers.held_part import HeldPart
 from nodeflow._core.schema import Relation
 from nodeflow._files.disk.arrays import numpy_type
-from nodeflow.distributed._held_part import PartOfFolder
+from nodeflow.distributed._held_part import IdsHere, PartOfFolder
 from nodeflow.distributed._rows import HeldColumns
 from nodeflow.distributed._split import id_type, sums
 from nodeflow.graph import Graph, OfType
@@ -31,26 +29,6 @@ from nodeflow.sampling import edges_of
 
 Arrays = list[Array]
 _PIECE = 2**22  # edges that are put in place at a time
-
-
-class IdsWithHalo(WholeIds):
-    """The ids of the rows and edges of ``PartWithHalo``; ``row`` is the row of every node of the
-    graph, -1 without one.
-    """
-
-    __slots__ = ("edge_ids", "row")
-    row: Array
-    edge_ids: Array
-
-    def __init__(self, row: Array, edge_ids: Array) -> None:
-        super().__init__(len(row))
-        self._set(row=row, edge_ids=edge_ids)
-
-    def rows_of(self, nodes: Ints) -> Ints:
-        return self.row[nodes].astype(np.int64, copy=False)
-
-    def edge_ids_of(self, edges: Ints) -> Ints:
-        return self.edge_ids[edges].astype(np.int64, copy=False)
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -67,8 +45,6 @@ class PartWithHalo(HeldPart):
     fetched when they are first read, and then kept, those of relations whenever they are read; both
     are collective. Sums over all edges read ``own_part``.
     """
-
-    whole: IdsWithHalo
 
     def __init__(
         self,
@@ -87,9 +63,11 @@ class PartWithHalo(HeldPart):
         self._edges = (indptr, indices, None)
         self.num_masters = len(nodes)
         self.num_edges = len(indices)
-        self.whole = IdsWithHalo(row, edge_ids)
+        self._row = row
+        self._edge_ids = edge_ids
+        self.whole = IdsHere(len(row), lambda nodes: row[nodes].astype(np.int64), edge_ids)
         self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
-        self.edata = _Fetched(graph.edata, edge_ids)
+        self.edata = HeldColumns(graph.edata, edge_ids, fetches=True)
         self._relations = graph.relations
 
     @property
@@ -105,7 +83,7 @@ class PartWithHalo(HeldPart):
         return torch.from_numpy(self._nodes)
 
     def holders(self, nodes: Ints) -> Ints:
-        return np.where(self.whole.row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
+        return np.where(self._row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         self.own_part.check("in")
@@ -116,7 +94,7 @@ class PartWithHalo(HeldPart):
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
-        ids = self.whole.edge_ids
+        ids = self._edge_ids
         order = self._order.get()
         # edges lie by row and not by id: ids are searched by an order that is made once
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
@@ -125,34 +103,12 @@ class PartWithHalo(HeldPart):
         return cast("Ints", positions[ids[positions] == eid[inside]])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        return np.asarray(values)[self.whole.edge_ids]
+        return np.asarray(values)[self._edge_ids]
 
     mirrors = property(_refuse)
     places: Any = _refuse
     of_all_nodes: Any = _refuse
     edges_among: Any = _refuse
-
-
-class _Fetched(HeldColumns):
-    """The rows that some edges have in the edge columns of a graph; the first look-up of a column
-    is collective.
-    """
-
-    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
-        super().__init__(columns, edge_ids)
-        # a column, and its rows here
-        self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()
-
-    def __getitem__(self, name: str) -> Tensor | Rows:
-        column = self._columns[name]
-        if isinstance(column, Tensor):
-            return self._held(column)
-        if name not in self._fetched or self._fetched[name][0] is not column:
-            self._fetched[name] = column, with_stored(column, self._held)
-        return self._fetched[name][1]
-
-    def _held(self, column: Tensor | Rows) -> Tensor:
-        return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
 
 def part_with_halo(graph: Graph, own_part: PartOfFolder, most_edges: int) -> PartWithHalo:

@@ -16,28 +16,31 @@ from nodeflow._core.base.types import Array
 from nodeflow._core.edges.stored import Between, OutEdges
 from nodeflow._core.peers.held_part import HeldPart, WholeIds
 from nodeflow._core.peers.routes import narrowed
+from nodeflow._core.rows.base import with_stored
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow._core.schema import Relation
 from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._rows import HeldColumns, HeldRows
+from nodeflow.distributed._rows import DistributedRows, HeldColumns
 from nodeflow.distributed._split import sums
 from nodeflow.graph import GraphFrame, OfType
 
 
-class IdsOfFolder(WholeIds):
-    """The ids that the rows and edges of a part have in the whole graph."""
+class IdsHere(WholeIds):
+    """The ids that the rows and edges here have in the whole graph: ``edge_ids``, and the row of
+    every node by ``row_of``.
+    """
 
-    __slots__ = ("_edge_ids", "_places")
-    _places: Callable[[Ints], Ints]
+    __slots__ = ("_edge_ids", "_row_of")
+    _row_of: Callable[[Ints], Ints]
     _edge_ids: Array
 
-    def __init__(self, parts: GraphParts, part: GraphPart) -> None:
-        super().__init__(parts.num_nodes)
-        self._set(_places=parts.places, _edge_ids=part.edge_ids)
+    def __init__(self, num_nodes: int, row_of: Callable[[Ints], Ints], edge_ids: Array) -> None:
+        super().__init__(num_nodes)
+        self._set(_row_of=row_of, _edge_ids=edge_ids)
 
     def rows_of(self, nodes: Ints) -> Ints:
-        return self._places(nodes)
+        return self._row_of(nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
         return self._edge_ids[edges].astype(np.int64, copy=False)
@@ -48,24 +51,16 @@ class PartOfFolder(HeldPart):
     that it owns.
     """
 
-    def __init__(
-        self,
-        parts: GraphParts,
-        part: GraphPart,
-        peers: PeerGroup,
-        columns: Mapping[str, Tensor | Rows],
-        relations: Mapping[Relation, OfType],
-        halo: float,
-    ) -> None:
+    def __init__(self, graph: Any, part: GraphPart, halo: float) -> None:
         self.halo = halo
-        self.parts = parts
+        self.parts: GraphParts = graph.parts
         self.part = part
-        self._peers = peers
-        self._relations = relations
+        self._peers: PeerGroup = graph.peers
+        self._relations: Mapping[Relation, OfType] = graph.relations
         self.num_masters = len(part.masters)
         self.num_edges = len(part.src)
-        self.edata = HeldColumns(columns, part.edge_ids)
-        self.whole = IdsOfFolder(parts, part)
+        self.edata = HeldColumns(graph.edata, part.edge_ids)
+        self.whole = IdsHere(graph.num_nodes, self.parts.places, part.edge_ids)
         self._out = OutEdges()
 
     @property
@@ -76,7 +71,9 @@ class PartOfFolder(HeldPart):
     def relations(self) -> Mapping[Relation, OfType]:
         relations = {}
         for name, relation in self._relations.items():
-            columns = {column: HeldRows.of(rows) for column, rows in relation.data.items()}
+            columns = {
+                column: with_stored(rows, _of_part) for column, rows in relation.data.items()
+            }
             relations[name] = OfType(name, relation.ids, GraphFrame(len(relation), columns))
         return relations
 
@@ -191,3 +188,7 @@ class PartOfFolder(HeldPart):
                 f"edges={direction!r}; this one has edges={lie!r}, so the {direction}-edges of a "
                 "node do not lie together"
             )
+
+
+def _of_part(rows: Tensor | Rows) -> Tensor | Rows:
+    return rows.of_part() if isinstance(rows, DistributedRows) else rows

@@ -160,27 +160,18 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     (10, 1.75)
     """
     count, size = _slots(num_parts, slots, 1)
-    if size not in (fitting := comet_slots(count)):
+    if size == count:
+        return Order(count, [range(count)])
+    fitting = [2 * half for half in range(1, count // 2 + 1) if count % half == 0]
+    if size not in fitting:
         raise ValueError(
             f"slots must be one of {', '.join(map(str, fitting))} for {count} parts, got {size}"
         )
-    if size == count:
-        return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
     # two groups fill the slots, so BETA with two slots orders the pairs of groups
     groups = names.reshape(-1, size // 2)
     states = [groups[list(pair)].ravel() for pair in _beta(len(groups), 2)]
     return Order(count, states, _bucket_states(count, states, _random("buckets", seed, epoch)))
-
-
-def comet_slots(num_parts: int) -> list[int]:
-    """Return the numbers of slots that ``comet_order`` takes, ascending.
-
-    >>> comet_slots(8)
-    [2, 4, 8]
-    """
-    halves = (half for half in range(1, num_parts // 2 + 1) if num_parts % half == 0)
-    return sorted({2 * half for half in halves} | {num_parts})
 
 
 def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
@@ -234,48 +225,21 @@ class OrderKind(NamedTuple):
     """An order that a ``PartitionBuffer`` takes by name; ``words`` describe it in the help of the
     command.
 
-    ``slots`` are the numbers of slots that it takes, ascending, for a number of parts and one of
-    training parts; ``swapped`` is the most parts that are swapped at once, for a number of slots.
     With ``of_training``, ``make`` also takes the training parts.
     """
 
     words: str
     make: Callable[..., Order]
-    slots: Callable[[int, int], Sequence[int]]
-    swapped: Callable[[int], int]
     of_training: bool = False
 
 
-_COMET = OrderKind(
-    "random groups",
-    comet_order,
-    slots=lambda count, _: comet_slots(count),
-    swapped=lambda slots: slots // 2,
-)
-_BETA = OrderKind(
-    "fewest swaps for all pairs",
-    beta_order,
-    slots=lambda count, _: range(min(2, count), count + 1),
-    swapped=lambda _: 1,
-)
-_DISPERSED = OrderKind(
-    "each is read once",
-    dispersed_order,
-    slots=lambda count, _: range(1, count + 1),
-    swapped=lambda _: 1,
-)
-_SEQUENTIAL = OrderKind(
-    "those with training nodes stay, others beside them",
-    sequential_order,
-    slots=lambda count, training: range(max(training, 1), count + 1),
-    swapped=lambda _: 0,
-    of_training=True,
-)
 ORDERS = {
-    "comet": _COMET,
-    "beta": _BETA,
-    "dispersed": _DISPERSED,
-    "sequential": _SEQUENTIAL,
+    "comet": OrderKind("random groups", comet_order),
+    "beta": OrderKind("fewest swaps for all pairs", beta_order),
+    "dispersed": OrderKind("each is read once", dispersed_order),
+    "sequential": OrderKind(
+        "those with training nodes stay, others beside them", sequential_order, of_training=True
+    ),
 }
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
-from nodeflow._core.base.sizes import as_bytes, bytes_text
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._files.disk.folders import locked
 from nodeflow.distributed._buffer_epoch import (
@@ -46,10 +45,7 @@ class PartitionBuffer:
 
     Args:
         folder: written by ``write_partitions``.
-        slots: number of parts in memory. Give this, or ``memory``, or an order with states of its
-            own.
-        memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots
-            that surely fit.
+        slots: number of parts in memory; an order with states of its own says it too.
         order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges),
             "dispersed" (training nodes anywhere, each part read once), "sequential" (the parts with
             training nodes stay, see "train-first" of ``write_partitions``); an ``Order`` or sets of
@@ -61,19 +57,15 @@ class PartitionBuffer:
         ndata, edata: names of the columns to hold, also of single types and relations; None: all.
         writable: names of the node columns that are written back.
         prefetch: read in the background; else between the states.
-        page_cache: let the system cache files in free memory. Without it every read goes to the
-            disk.
         verify: which files are compared with their checksums, as for ``Partitions.open``.
 
     ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch,
     ``slots`` the number of parts in memory; ``counters`` has what was read, written and waited for.
     In memory are ``slots`` parts and as many as the order swaps at once (at most half of ``slots``,
-    or 1), and the edges of two states, at about 16 bytes an edge and twice its columns: see
-    ``held_bytes``.
+    or 1), and the edges of two states, at about 16 bytes an edge and twice its columns.
 
-    Raises ValueError for slots that do not go with the order and for a ``memory`` that is too
-    small, KeyError for an unknown column, BlockingIOError where another buffer writes the folder,
-    and the errors of ``Partitions.open``.
+    Raises ValueError for slots that do not go with the order, KeyError for an unknown column,
+    BlockingIOError where another buffer writes the folder, and the errors of ``Partitions.open``.
 
     >>> import tempfile, torch
     >>> from nodeflow import Graph
@@ -93,7 +85,6 @@ class PartitionBuffer:
         folder: FileLike,
         slots: int | None = None,
         *,
-        memory: str | int | None = None,
         order: OrderLike = "comet",
         seed: int = 0,
         epoch: int | None = None,
@@ -102,7 +93,6 @@ class PartitionBuffer:
         edata: Sequence[str] | None = None,
         writable: Sequence[str] = (),
         prefetch: bool = True,
-        page_cache: bool = True,
         verify: bool | None = None,
     ) -> None:
         parts = Partitions.open(folder, verify=verify)
@@ -111,7 +101,6 @@ class PartitionBuffer:
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
         self.seed = as_int(seed, "seed")
         self._prefetch = prefetch
-        self._page_cache = page_cache
         nodes = parts.train
         if train is not None:
             nodes = np.unique(as_ids(train, "train", parts.num_nodes))
@@ -124,7 +113,11 @@ class PartitionBuffer:
         self.partitions = parts
         self.counters = BufferCounters()
         self._order = self._checked_order(order)
-        self.slots = self._checked_slots(slots, memory)
+        if slots is None and isinstance(self._order, Order):
+            slots = self._order.slots
+        if slots is None:
+            raise ValueError("give slots: the number of parts in memory")
+        self.slots = as_count(slots, "slots", 1)
         self._nodes: NodeSlots | None = None
         self._running: BufferEpoch | None = None
         self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
@@ -139,43 +132,37 @@ class PartitionBuffer:
             self.partitions = Partitions.open(folder, verify=verify)
             if epoch is None:
                 self.epoch = self.partitions.epoch
-            remove_strays(self.partitions, self.partitions.manifest)
+            remove_strays(self.partitions.folder, self.partitions.manifest)
 
     @property
     def partition_bytes(self) -> int:
         """Bytes of the node columns of a part; of sparse ones, of the part that has the most."""
-        return sum(map(self._bytes_of, self.partitions.keys("nodes", self._ndata)))
-
-    @property
-    def held_bytes(self) -> int:
-        """The most memory that rows and edges take: an upper bound for any order of this kind."""
-        return self._bytes_held(self.slots)
+        parts = self.partitions
+        most = 0
+        for key in parts.keys("nodes", self._ndata):
+            files = [parts.manifest.arrays[f"{key}/{p}"] for p in range(parts.num_parts)]
+            most += max(file.nbytes for file in files)
+        return most
 
     def order_of(self, epoch: int) -> Order:
         """Return the order of an epoch; raises ValueError where the slots do not go with it."""
         count = self.partitions.num_parts
         number = as_count(epoch, "epoch")
-        if isinstance(self._order, Order):
-            return self._order
-        if isinstance(self._order, str):
-            kind = ORDERS[self._order]
-            training = (self._training_parts,) if kind.of_training else ()
+        order = self._order
+        if isinstance(order, str):
+            kind = ORDERS[order]
+            training = [self._training_parts] if kind.of_training else []
             return kind.make(count, self.slots, *training, seed=self.seed, epoch=number)
-        order = self._order(number)
+        if not isinstance(order, Order):
+            order = order(number)
         if not isinstance(order, Order):
             raise TypeError(f"order must return an Order, got {describe(order)}")
         if (order.num_parts, order.slots) != (count, self.slots):
             raise ValueError(
-                f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}"
+                f"order must have {count} parts and {self.slots} slots, as the buffer has, got "
+                f"{order!r}"
             )
         return order
-
-    def visible_edges(self, epoch: int | None = None) -> list[float]:
-        """Return for every state of an epoch (None: the next) the share of in-edges of its nodes
-        that it holds.
-        """
-        order = self.order_of(self.epoch if epoch is None else epoch)
-        return [self.partitions.visible_share(state) for state in order.states]
 
     def seeds_per_state(self, epoch: int | None = None) -> list[int]:
         """Return for every state of an epoch (None: the next) the number of its training nodes;
@@ -246,13 +233,12 @@ class PartitionBuffer:
                 writable=self._writable,
                 slots=self.slots,
                 spare=order.most_swapped,
-                page_cache=self._page_cache,
             )
         run = BufferEpoch(
             parts=parts,
             order=order,
             nodes=self._nodes,
-            edges=EdgeSlots(parts, self._edata, page_cache=self._page_cache),
+            edges=EdgeSlots(parts, self._edata),
             counters=self.counters,
             train=self._train,
             key=(self.seed, self.epoch),
@@ -265,8 +251,8 @@ class PartitionBuffer:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
         return (
-            f"PartitionBuffer({self.slots} of {self.partitions.num_parts} parts in memory, at most "
-            f"{bytes_text(self.held_bytes)}, order {order}, epoch {self.epoch}{writable})"
+            f"PartitionBuffer({self.slots} of {self.partitions.num_parts} parts in memory, "
+            f"order {order}, epoch {self.epoch}{writable})"
         )
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
@@ -283,7 +269,7 @@ class PartitionBuffer:
             if self._running is run:
                 self._running = None
                 if self._writable:
-                    remove_strays(self.partitions, self.partitions.manifest)
+                    remove_strays(self.partitions.folder, self.partitions.manifest)
 
     def _checked_order(self, order: OrderLike) -> str | Order | Callable[[int], Order]:
         if isinstance(order, str):
@@ -293,78 +279,6 @@ class PartitionBuffer:
                     f"order={order!r} needs training nodes; pass train to write_partitions or here"
                 )
             return order
-        if callable(order):
+        if callable(order) or isinstance(order, Order):
             return order
-        checked_order = (
-            order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
-        )
-        if checked_order.num_parts != self.partitions.num_parts:
-            raise ValueError(
-                f"order must be of {self.partitions.num_parts} parts, got {checked_order!r}"
-            )
-        return checked_order
-
-    def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
-        count = self.partitions.num_parts
-        if isinstance(self._order, Order):
-            fitting: Sequence[int] = [self._order.slots]
-            if slots is not None and as_count(slots, "slots", 1) != fitting[0]:
-                raise ValueError(
-                    f"slots must be those of the order, {fitting[0]}, got {slots}; leave it out"
-                )
-            if memory is None:
-                return fitting[0]
-        elif (slots is None) == (memory is None):
-            raise ValueError(
-                "give either slots or memory: the number of parts in memory, or bytes such as '2 "
-                "GB'"
-            )
-        elif isinstance(self._order, str):
-            fitting = ORDERS[self._order].slots(count, len(self._training_parts))
-        else:
-            fitting = range(1, count + 1)
-        if memory is None:
-            return as_count(slots, "slots", 1)
-        room = as_bytes(memory, "memory")
-        # the bound grows with the slots, so the first that fits is the most
-        for number in reversed(fitting):
-            if self._bytes_held(number) <= room:
-                return number
-        raise ValueError(
-            f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} "
-            f"slots, got {room:,}; a part takes {self.partition_bytes:,} bytes: give more, or "
-            "write more and smaller parts"
-        )
-
-    def _bytes_of(self, key: str) -> int:
-        arrays = self.partitions.manifest.arrays
-        return max(arrays[f"{key}/{p}"].nbytes for p in range(self.partitions.num_parts))
-
-    def _bytes_held(self, slots: int) -> int:
-        """An upper bound on memory: rows of resident and incoming parts, and the edges of two
-        states.
-        """
-        parts = self.partitions
-        order = self._order
-        # an order by a function may swap all parts at once; the others say how many
-        spare = slots
-        if slots == parts.num_parts:
-            spare = 0
-        elif isinstance(order, Order):
-            spare = order.most_swapped
-        elif isinstance(order, str):
-            spare = ORDERS[order].swapped(slots)
-        # no state has more edges than the largest buckets, as many as a state has
-        largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
-        arrays = parts.manifest.arrays
-        # of each relation, and of all edges
-        widths = np.zeros(len(parts.schema.relations) + 1, np.int64)
-        for key, kind in parts.keys("edges", self._edata).items():
-            widths[kind] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
-        width = int(widths[-1] + widths[:-1].max(initial=0))
-        edges = 2 * int(largest) * (16 + 2 * width)
-        # a state has the sparse rows of its slots once more, one after another
-        columns = parts.keys("nodes", self._ndata)
-        sparse = [key for key in columns if arrays[f"{key}/0"].csr is not None]
-        copies = slots * sum(map(self._bytes_of, sparse))
-        return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size
+        return Order(self.partitions.num_parts, order)

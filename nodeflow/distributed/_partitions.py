@@ -19,7 +19,7 @@ from nodeflow._core.base.checks import Ints, as_count, as_ids, blaming, describe
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.types import Array, FileLike, IdsLike
 from nodeflow._core.rows.base import RowsBase
-from nodeflow._core.rows.rows import Rows, fetch_rows, put_rows
+from nodeflow._core.rows.rows import fetch_rows, layout_of, put_rows
 from nodeflow._core.schema import sizes as in_words
 from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._files.disk.checked import check_ends, check_ids
@@ -83,7 +83,7 @@ class CutGraph(Frozen):
             self._set(
                 num_nodes=as_count(facts["num_nodes"], "num_nodes"),
                 num_edges=as_count(facts["num_edges"], "num_edges"),
-                num_parts=as_count(count, "the number of parts"),
+                num_parts=as_count(count, "the number of parts", 1),
             )
             # folders of an earlier version may have no schema
             schema = Schema.of_one_type(self.num_nodes, self.num_edges)
@@ -155,9 +155,7 @@ def rows_of_part(schema: Schema, num_parts: int) -> Schema:
     """Return the types with the rows that each has in a part: as many in every part, type after
     type.
     """
-    return Schema(
-        {name: -(-len(ids) // max(num_parts, 1)) for name, ids in schema.nodes.items()}, {}
-    )
+    return Schema({name: -(-len(ids) // num_parts) for name, ids in schema.nodes.items()}, {})
 
 
 def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -288,19 +286,6 @@ class Partitions(CutGraph):
         """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
-    def node_array(self, name: str, part: int, frame: str = "ndata") -> ArrayFile:
-        """Return the description of the file of a part of a node column; KeyError for an unknown
-        column.
-        """
-        if f"{frame}/{name}" not in self.columns["nodes"]:
-            names = ", ".join(self.names("nodes")) or "none"
-            raise KeyError(f"there is no node column {name!r}; there are {names}")
-        return self.manifest.arrays[f"{frame}/{name}/{part}"]
-
-    def edge_array(self, name: str) -> ArrayFile:
-        """Return the description of the file of an edge column."""
-        return self.manifest.arrays[f"edata/{name}"]
-
     def partition_of(self, nodes: IdsLike) -> Tensor:
         """Return the parts of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
@@ -335,9 +320,7 @@ class Partitions(CutGraph):
 
 
 class PartitionedRows(RowsBase):
-    """The rows of a node column, fetched by node id; files are mapped when their first row is asked
-    for.
-    """
+    """The rows of a node column, fetched by node id from mapped files."""
 
     _kind = "node"
 
@@ -354,12 +337,17 @@ class PartitionedRows(RowsBase):
             if len(schema.nodes) > 1:
                 frame = columns_of("nodes", list(schema.nodes).index(node_type))
         self._first = ids.start
-        self._arrays = [partitions.node_array(name, p, frame) for p in range(partitions.num_parts)]
-        first = self._arrays[0]
-        self.shape = (len(ids), *first.row)
-        self.dtype = first.read_type
-        self.layout = first.layout
-        self._maps: dict[int, Tensor | Rows] = {}
+        key = f"{frame}/{name}"
+        if key not in partitions.columns["nodes"]:
+            names = ", ".join(partitions.names("nodes")) or "none"
+            raise KeyError(f"there is no node column {name!r}; there are {names}")
+        arrays = [partitions.manifest.arrays[f"{key}/{p}"] for p in range(partitions.num_parts)]
+        # mapped now: a buffer that writes the folder removes files of older epochs
+        self._parts = [map_column(partitions.folder, array) for array in arrays]
+        first = self._parts[0]
+        self.shape = (len(ids), *first.shape[1:])
+        self.dtype = first.dtype
+        self.layout = layout_of(first)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         # a row says the part and the place in it; parts are asked one after another, each once
@@ -369,13 +357,8 @@ class PartitionedRows(RowsBase):
         for p in np.unique(numbers).tolist() or [0]:  # no rows are those of a part, of its type
             to = np.flatnonzero(numbers == p)
             local = torch.from_numpy(places[to] - self._begin)
-            parts.append((fetch_rows(self._map(p), local), to))
+            parts.append((fetch_rows(self._parts[p], local), to))
         return put_rows(parts, len(ids))
-
-    def _map(self, part: int) -> Tensor | Rows:
-        if part not in self._maps:
-            self._maps[part] = map_column(self._partitions.folder, self._arrays[part])
-        return self._maps[part]
 
 
 def chosen_columns(

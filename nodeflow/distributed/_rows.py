@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.types import Array, IdsLike
-from nodeflow._core.peers.peers import Peers, collective_call
+from nodeflow._core.peers.peers import ALONE, Peers, collective_call
 from nodeflow._core.rows.base import RowsBase, with_stored
 from nodeflow._core.rows.pieces import Piece, distinct_in_place, put_pieces
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse, layout_of
@@ -21,17 +22,32 @@ from nodeflow.distributed._graph_parts import GraphParts
 
 
 class HeldColumns(Mapping[str, Any]):
-    """The rows that the edges of a part have in edge columns of the whole graph."""
+    """The rows that some edges, at hand here, have in the edge columns of a graph.
 
-    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
+    With ``fetches``, they may lie on other processes: the first look-up of a column is collective,
+    and its rows are kept. Else they are the edges of the part that this process holds.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Tensor | Rows], edge_ids: Array, *, fetches: bool = False
+    ) -> None:
         self._columns = columns
         self._edge_ids = edge_ids
+        self._fetches = fetches
+        # a column, and its rows here
+        self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()
 
     def __getitem__(self, name: str) -> Tensor | Rows:
-        return with_stored(self._columns[name], self._held)
+        column = self._columns[name]
+        # a tensor is here, and its numbers may change
+        if not self._fetches or isinstance(column, Tensor):
+            return with_stored(column, self._held)
+        if name not in self._fetched or self._fetched[name][0] is not column:
+            self._fetched[name] = column, with_stored(column, self._held)
+        return self._fetched[name][1]
 
     def _held(self, column: Tensor | Rows) -> Tensor | Rows:
-        if isinstance(column, DistributedRows):
+        if isinstance(column, DistributedRows) and not self._fetches:
             return column.held_rows
         return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
@@ -99,6 +115,15 @@ class DistributedRows(RowsBase):
             return pieces
         return [Piece(self._put(pieces, len(distinct)), index, np.arange(len(ids)))]
 
+    def of_part(self) -> DistributedRows:
+        """Return these rows for a reader that asks only for those of this process: no call is
+        collective.
+        """
+        rows = copy(self)
+        rows.peers = ALONE
+        rows.collective = False
+        return rows
+
     def here(self, ids: Ints) -> NDArray[np.bool_]:
         """Return which of the rows ``ids`` this process holds."""
         return cast("NDArray[np.bool_]", self._owners(ids + self.ids.start) == self.peers.rank)
@@ -107,11 +132,9 @@ class DistributedRows(RowsBase):
         return self._put(self.pieces(ids), len(ids))
 
     def _put(self, pieces: Sequence[Piece], count: int) -> Tensor:
-        return put_pieces(pieces, count, self.rows_here(np.zeros(0, np.int64)))
-
-    def rows_here(self, ids: Ints) -> Tensor:
-        """Return rows that this process holds, by their ids in the graph."""
-        return Piece(*self._located(ids), ids).copied()
+        none = np.zeros(0, np.int64)
+        empty = Piece(*self._located(none), none)
+        return put_pieces(pieces, count, empty.copied())
 
     def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
         places = self._places(ids)
@@ -131,25 +154,3 @@ class DistributedRows(RowsBase):
 def _rows_among(held_ids: Array, ids: Ints) -> Ints:
     # of one data type: numpy would convert all that it searches
     return np.searchsorted(held_ids, ids.astype(held_ids.dtype))
-
-
-class HeldRows(RowsBase):
-    """The rows of a distributed column that this process holds, by their ids in the column; no
-    others are asked for.
-    """
-
-    def __init__(self, rows: DistributedRows) -> None:
-        self._rows = rows
-        self.shape = rows.shape
-        self.dtype = rows.dtype
-        self.layout = rows.layout
-
-    @classmethod
-    def of(cls, column: Tensor | Rows) -> Tensor | Rows:
-        """Return the rows of a column that are here; another column as it is."""
-        return with_stored(
-            column, lambda rows: cls(rows) if isinstance(rows, DistributedRows) else rows
-        )
-
-    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._rows.rows_here(ids + self._rows.ids.start)

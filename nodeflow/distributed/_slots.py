@@ -5,9 +5,7 @@ from.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -30,7 +28,7 @@ NODES = "nodes"
 """The folder of the node columns."""
 
 
-def node_file(column: str, part: int, generation: int) -> str:
+def node_file(column: str, part: int | str, generation: int) -> str:
     """Return the name of the file of a part of a node column. A part that is written anew gets a
     new name.
 
@@ -41,48 +39,42 @@ def node_file(column: str, part: int, generation: int) -> str:
     return f"{NODES}/{column}.{part}.{generation}.npy"
 
 
-def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
-    """Fill ``out`` with the rows of a file from row ``first`` on; return the number of bytes read.
+def read_rows(path: Path, pieces: Iterable[tuple[int, Array]]) -> int:
+    """Fill arrays with rows of a file, each from its first row on; return the number of bytes read.
 
-    Without ``page_cache`` the system forgets the file before and after, so that it is the disk that
-    is read. Raises ValueError for a file that is too short or has rows of another type,
-    FileNotFoundError.
+    Raises ValueError for a file that is too short or has rows of another type, FileNotFoundError.
     """
     try:
         dtype, shape, start = read_header(path)
     except ValueError as error:
         raise ValueError(f"{path} is damaged or was cut off: {error}") from None
-    if dtype != out.dtype or shape[1:] != out.shape[1:] or shape[0] < first + len(out):
-        raise ValueError(
-            f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} "
-            f"{list(out.shape[1:])} from row {first} on are to be read"
-        )
-    data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    bytes_read = 0
     with path.open("rb") as file:
-        _forget(file.fileno(), page_cache)
-        file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
-        if file.readinto(data) < len(data):
-            raise ValueError(f"{path} was cut off while it was read")
-        _forget(file.fileno(), page_cache)
-    return len(data)
+        for first, out in pieces:
+            if dtype != out.dtype or shape[1:] != out.shape[1:] or shape[0] < first + len(out):
+                raise ValueError(
+                    f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} "
+                    f"{list(out.shape[1:])} from row {first} on are to be read"
+                )
+            data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+            file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
+            if file.readinto(data) < len(data):
+                raise ValueError(f"{path} was cut off while it was read")
+            bytes_read += len(data)
+    return bytes_read
 
 
-def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> Tensor:
+def read_sparse(folder: Path, array: ArrayFile) -> Tensor:
     """Return a sparse column read from its files into memory; raises as ``read_rows``, and for rows
     that are none.
     """
     parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
     for part, plain in zip(parts, array.plain, strict=True):
-        read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
+        read_rows(folder / plain.file, [(0, as_array(part))])
     files = ", ".join(str(folder / plain.file) for plain in array.plain)
     with blaming(f"{files}: damaged sparse rows", ValueError, IndexError):
         check_parts(parts[0], parts[1], parts[2], array.shape)
     return map_csr(folder, array, *parts)
-
-
-def _forget(descriptor: int, page_cache: bool) -> None:
-    if not page_cache and hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 _PIECE = 2**20  # bytes exchanged at a time
@@ -105,11 +97,8 @@ class NodeSlots:
         writable: Collection[str],
         slots: int,
         spare: int,
-        *,
-        page_cache: bool,
     ) -> None:
         self._partitions = partitions
-        self._page_cache = page_cache
         self._slots = slots
         self.spare = spare
         self._columns = partitions.keys("nodes", columns)
@@ -150,10 +139,9 @@ class NodeSlots:
             key = f"{name}/{part}"
             array = self.written.get(key) or self._partitions.manifest.arrays[key]
             if array.csr is None:
-                for first, rows in self._pieces(name, place):
-                    read_rows(folder / array.file, rows, first, page_cache=self._page_cache)
+                read_rows(folder / array.file, self._pieces(name, place))
             else:
-                memory[place] = read_sparse(folder, array, page_cache=self._page_cache)
+                memory[place] = read_sparse(folder, array)
             bytes_read += array.nbytes
         return bytes_read
 
@@ -169,20 +157,11 @@ class NodeSlots:
             # commit
             number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
             path = folder / node_file(number, part, self._partitions.epoch + 1)
-            try:
-                writer = ArrayWriter(path, array.torch_type, array.shape[1:], array.shape[0])
-                for _, rows in self._pieces(name, place):
-                    writer.append(rows)
-                    bytes_written += rows.nbytes
-                self.written[f"{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
-            except OSError as error:
-                raise OSError(
-                    error.errno,
-                    f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the "
-                    "epoch is not committed, the folder stays as after epoch "
-                    f"{self._partitions.epoch}",
-                    str(path),
-                ) from error
+            writer = ArrayWriter(path, array.torch_type, array.shape[1:], array.shape[0])
+            for _, rows in self._pieces(name, place):
+                writer.append(rows)
+                bytes_written += rows.nbytes
+            self.written[f"{name}/{part}"] = writer.finish(folder, flush=False)
         return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
@@ -275,9 +254,8 @@ def empty(array: ArrayFile, num_rows: int) -> Array:
 class EdgeSlots:
     """Reads the buckets between resident parts; those of two parts that stay are kept."""
 
-    def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
+    def __init__(self, partitions: Partitions, columns: Sequence[str]) -> None:
         self._partitions = partitions
-        self._page_cache = page_cache
         self._columns = partitions.keys("edges", columns)
         keys = {"src": -1, "dst": -1, **self._columns}
         self._arrays: dict[str, tuple[int, ArrayFile]] = {
@@ -298,8 +276,7 @@ class EdgeSlots:
         # drop buckets no longer needed before reading others, to lower the peak of memory
         needed = set(numbers.tolist())
         self._kept = {group: bucket for group, bucket in self._kept.items() if group in needed}
-        missing = [pair for pair in sorted(pairs.tolist()) if pair * kinds not in self._kept]
-        bytes_read = self._read(missing)
+        bytes_read = self._read(sorted(needed - self._kept.keys()))
         # relation after relation, as a schema has its edges, and within one by slots
         buckets = [self._kept[group] for group in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
@@ -360,38 +337,30 @@ class EdgeSlots:
             edata[number][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
         return edata
 
-    def _read(self, missing: list[int]) -> int:
-        """Read buckets, adjacent ones in one read; return the number of bytes."""
-        ptr = self._partitions.bucket_ptr
-        starts = self._own_ptr
+    def _read(self, groups: list[int]) -> int:
+        """Read buckets of relations, ascending; return the number of bytes."""
         kinds = len(self._partitions.schema.relations)
+        for group in groups:
+            self._kept[group] = {}
         bytes_read = 0
-        # number minus index is constant along a run of consecutive buckets, so a run is one read
-        for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
-            buckets = [bucket for _, bucket in run]
-            run_start = buckets[0]
-            run_stop = buckets[-1] + 1
-            run_arrays: Bucket = {}
-            for key, (number, array) in self._arrays.items():
+        # file by file, each in order: a disk reads large files best so
+        for key, (number, array) in self._arrays.items():
+            pieces = []
+            for group in groups:
+                pair, kind = divmod(group, kinds)
                 # of all edges a file has a bucket relation after relation, else those of one relation
                 if number < 0:
-                    first, last = ptr[[run_start * kinds, run_stop * kinds]].tolist()
+                    first, last = self._partitions.bucket_ptr[group : group + 2].tolist()
+                elif number == kind:
+                    first, last = self._own_ptr[pair : pair + 2, kind].tolist()
                 else:
-                    first, last = starts[[run_start, run_stop], number].tolist()
-                run_arrays[key] = empty(array, last - first)
-                path = self._partitions.folder / array.file
-                bytes_read += read_rows(path, run_arrays[key], first, page_cache=self._page_cache)
-            for group in range(run_start * kinds, run_stop * kinds):
-                bucket, kind = divmod(group, kinds)
-                every = slice(*ptr[group : group + 2] - ptr[run_start * kinds])
-                alone = slice(*starts[bucket : bucket + 2, kind] - starts[run_start, kind])
-                # copies, so that a bucket that is dropped leaves no memory behind that others share
-                self._kept[group] = {
-                    key: run_arrays[key][every if number < 0 else alone].copy()
-                    for key, (number, _) in self._arrays.items()
-                    if number in (-1, kind)
-                }
-                self._check(self._kept[group], group)
+                    continue
+                rows = empty(array, last - first)
+                self._kept[group][key] = rows
+                pieces.append((first, rows))
+            bytes_read += read_rows(self._partitions.folder / array.file, pieces)
+        for group in groups:
+            self._check(self._kept[group], group)
         return bytes_read
 
     def _check(self, bucket: Bucket, group: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from nodeflow._files.disk.arrays import ArrayFile, checksum, create_array, numpy
 from nodeflow._files.disk.streams import ArrayWriter, column_writer
 from nodeflow.distributed._cut import Masters
 from nodeflow.distributed._partitions import chosen_columns
-from nodeflow.graph import Graph, columns_of as named, own_parts
+from nodeflow.graph import Graph, own_parts
 
 Column = Tensor | Rows
 NewColumn = Column | Callable[[Tensor], Tensor]
@@ -40,13 +40,17 @@ class SplitColumn:
     """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie
     in three, beside it.
 
+    ``file`` is the name of a file in the folder of its part, with "{part}" for the number.
     ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
     """
 
-    def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
+    def __init__(
+        self, folders: Sequence[Path], file: str, like: Tensor | Rows, sizes: Ints
+    ) -> None:
+        self._folders = folders
         self._writers = [
-            column_writer(file, like, size)
-            for file, size in zip(files, sizes.tolist(), strict=True)
+            column_writer(folder / file.format(part=p), like, int(sizes[p]))
+            for p, folder in enumerate(folders)
         ]
         self.dtype = like.dtype
 
@@ -57,13 +61,12 @@ class SplitColumn:
         for p in np.flatnonzero(np.diff(begin)).tolist():
             self._writers[p].append(slice_rows(rows, int(begin[p]), int(begin[p + 1])))
 
-    def finish(self, folders: Iterable[Path]) -> list[ArrayFile]:
+    def finish(self) -> list[ArrayFile]:
         """Flush the files to the disk, and describe the column of each part as one of its
         folder.
         """
-        return [
-            writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)
-        ]
+        pairs = zip(self._writers, self._folders, strict=True)
+        return [writer.finish(folder) for writer, folder in pairs]
 
 
 class EdgeArrays:
@@ -97,41 +100,46 @@ class EdgeArrays:
 
 
 def split_rows(
+    frame: str,
     columns: Mapping[str, NewColumn],
     owner: Array,
-    sizes: Ints,
-    file_of: Callable[[int, int], Path],
+    types: Collection[range],
     folders: Sequence[Path],
+    file: str,
     bar: Any,
-    types: Collection[range] = (),
+    *,
+    equal: bool = False,
 ) -> dict[str, list[ArrayFile]]:
-    """Split columns over files, ``file_of`` the number of a column and of a part, and describe these
-    by column and part.
+    """Split columns over a file per part, and describe these by column, "ndata/x", and part.
 
-    ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order,
-    some at a time, and appended to the files. After each range of ids in ``types``, parts with
-    fewer rows than others get rows of zeros.
+    ``owner`` is the part of every row, ``file`` the name of a file, with "{column}" and
+    "{part}" for their numbers. Rows are read in order, the ids of ``types``, some at a time, and appended to
+    the files. ``equal``: after each range of ids, parts with fewer rows of it than others get rows
+    of zeros.
     """
-    written = {}
-    num_rows = len(owner)
-    short = []
+    num_parts = len(folders)
+    of_types = [owner[ids.start : ids.stop] for ids in types]
+    counts = np.array([np.bincount(parts, minlength=num_parts) for parts in of_types])
     # how many rows each part lacks of a type, beside the part that has the most of it
-    for of_type in types:
-        counts = np.bincount(owner[of_type.start : of_type.stop], minlength=len(sizes))
-        short.append(sums(counts.max(initial=0) - counts))
+    short = np.zeros_like(counts)
+    if equal:
+        short = counts.max(1, keepdims=True) - counts
+    sizes = (counts + short).sum(0)
+    written = {}
     for i, (name, column) in enumerate(columns.items()):
-        of_parts = [file_of(i, p) for p in range(len(sizes))]
         # One row says the type and shape of all. Functions of users may give others later, which
         # would shift all rows after them in the files: so every piece is compared.
-        sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
-        out = SplitColumn(of_parts, like(column, sample), sizes)
+        first_id = torch.zeros(min(len(owner), 1), dtype=torch.int64)
+        sample = rows_of(stored(column), name, first_id)
+        name_of_file = file.replace("{column}", str(i))
+        out = SplitColumn(folders, name_of_file, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = max(_BYTES // max(row_bytes(sample), 1), 1)
         if is_sparse(sample):
             step = 2**14
         # in order, since columns may be mapped files: rows at random would read each page many
         # times
-        for number, all_ids in enumerate(types or [range(num_rows)]):
+        for all_ids, lacking in zip(types, short, strict=True):
             for first in all_ids[::step]:
                 ids = np.arange(first, min(first + step, all_ids.stop))
                 rows = rows_of(stored(column), name, torch.from_numpy(ids))
@@ -142,12 +150,12 @@ def split_rows(
                         f"{ids[0]} to {ids[-1]} it gave {describe(rows)}"
                     )
                 # a stable sort: within a part rows stay in the order of ids, which readers search
-                begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
+                begin, order = kernels.csr.sort_by_destination(owner[ids], num_parts)
                 out.append(take_rows(rows, torch.from_numpy(order)), begin)
                 bar.update(len(ids))
-            if types:
-                out.append(zero_rows(sample, int(short[number][-1])), short[number])
-        written[name] = out.finish(folders)
+            begin = sums(lacking)
+            out.append(zero_rows(sample, int(begin[-1])), begin)
+        written[f"{frame}/{name}"] = out.finish()
     return written
 
 
@@ -171,30 +179,43 @@ def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
     return values.detach().cpu()
 
 
-def columns_of(
+class FrameColumns(NamedTuple):
+    """Columns of the nodes or edges ``ids``: of all, or of one type or relation; those of all nodes
+    may be functions of ids.
+    """
+
+    ids: range
+    columns: dict[str, Any]
+
+
+def chosen_frames(
     graph: Graph,
     ndata: Sequence[str] | None,
     edata: Sequence[str] | None,
     more: Mapping[str, NewColumn] | None,
-) -> tuple[dict[str, NewColumn], dict[str, Column], dict[str, dict[str, Column]]]:
-    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see
-    ``write_partitions``.
+) -> dict[str, FrameColumns]:
+    """Return the columns that were chosen, and ``more`` of all nodes; see ``write_partitions``.
 
-    Third are those of single types and relations, by what ``own_parts`` calls these.
+    Those of all are "ndata" and "edata", those of types and relations are by their name in
+    ``own_parts``: so what begins with "n" is of nodes.
     """
-    chosen: dict[str, dict[str, Column]] = {}
-    for kind, columns, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
-        parts = own_parts(graph).items()
-        frames = {kind: columns} | {
-            frame_name: part.data for frame_name, part in parts if frame_name.startswith(kind)
-        }
+    frames = {
+        "ndata": (range(graph.num_nodes), graph.ndata),
+        "edata": (range(graph.num_edges), graph.edata),
+    }
+    for name, part in own_parts(graph).items():
+        frames[name] = (part.ids, part.data)
+    chosen = {name: FrameColumns(ids, {}) for name, (ids, _) in frames.items()}
+    for kind, names in (("n", ndata), ("e", edata)):
+        of_kind = [name for name in frames if name.startswith(kind)]
         # each name once: types may share one, and a caller who names it means all of them
-        every = dict.fromkeys(itertools.chain(*frames.values()))
-        wanted = chosen_columns(every, names, f"{kind[0]}data", "the graph")
-        for frame_name, frame in frames.items():
-            chosen[frame_name] = {name: frame[name] for name in wanted if name in frame}
-    nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
-    edges = chosen.pop("edges")
+        every = dict.fromkeys(itertools.chain(*(frames[name][1] for name in of_kind)))
+        wanted = chosen_columns(every, names, f"{kind}data", "the graph")
+        for frame in of_kind:
+            columns = frames[frame][1]
+            chosen[frame].columns.update(
+                (name, columns[name]) for name in wanted if name in columns
+            )
     for name, given in (more or {}).items():
         check_type(name, "a column name", str, "a str")
         column = torch.from_numpy(given) if isinstance(given, np.ndarray) else given
@@ -204,8 +225,8 @@ def columns_of(
             check_type(
                 column, f"columns[{name!r}]", Callable, "a tensor, Rows or a function of ids"
             )
-        nodes[name] = column
-    return nodes, edges, chosen
+        chosen["ndata"].columns[name] = column
+    return chosen
 
 
 EDGES = ("in", "out")
@@ -306,8 +327,7 @@ class GroupedEdges:
 def write_buckets(
     draft: Path,
     graph: Graph,
-    columns: dict[str, Column],
-    of_relations: Mapping[str, Mapping[str, Column]],
+    frames: Mapping[str, FrameColumns],
     masters: Masters,
     row: Array,
     bar: Any,
@@ -315,10 +335,8 @@ def write_buckets(
     """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the
     files.
 
-    ``of_relations`` has the columns of single types and relations, ``row`` the row of every node in
-    its part.
+    ``frames`` has the columns of edges, ``row`` the row of every node in its part.
     """
-    relations = list(graph.schema.relations.values())
     num_parts = len(masters.sizes)
     edges = GroupedEdges(graph, masters.owner, num_parts, "buckets")
     sizes = edges.count(bar.update)
@@ -328,64 +346,57 @@ def write_buckets(
     ends.add("dst", torch.int32)
     ends.add("edge_ids", id_type(graph.num_edges))
     # files of all edges have bucket after bucket; those of a relation have its edges only
-    frames = [_BucketColumns(draft, "edata", "edges-", columns, range(graph.num_edges), bucket_ptr)]
-    of_buckets = sizes.reshape(num_parts**2, len(relations))
+    of_buckets = sizes.reshape(num_parts**2, len(graph.schema.relations))
     # where a bucket begins among the edges of its relation: those of the buckets before
     in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
-    for i, ids in enumerate(relations):
-        frame_name = named("edges", i)
-        further = of_relations.get(frame_name, {})
-        frames.append(_BucketColumns(draft, frame_name, frame_name, further, ids, in_relations))
+    outs = [
+        _BucketColumns(draft, name, frame, bucket_ptr if name == "edata" else in_relations)
+        for name, frame in frames.items()
+    ]
     for piece in edges.pieces():
         ends.put(
             bucket_ptr[piece.group] + piece.place,
             {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids},
         )
-        for frame in frames:
-            frame.put_piece(piece)
+        for out in outs:
+            out.put_piece(piece)
         bar.update(len(piece.src))
     described = ends.finish()
-    for frame in frames:
-        described |= frame.finish()
+    for out in outs:
+        described |= out.finish()
     return described | write_arrays(draft, {"bucket_ptr": bucket_ptr})
 
 
 class _BucketColumns(EdgeArrays):
-    """Columns of the edges ``ids``, all or those of a relation, in files by bucket; ``begin`` is
-    where each group begins there.
+    """Columns of all edges or those of a relation, in files by bucket; ``begin`` is where each
+    group begins there.
     """
 
-    def __init__(
-        self,
-        draft: Path,
-        frame: str,
-        prefix: str,
-        columns: Mapping[str, Column],
-        ids: range,
-        begin: Ints,
-    ) -> None:
-        super().__init__(draft, len(ids))
-        self._columns = {f"{frame}/{name}": column for name, column in columns.items()}
-        self._ids = ids
+    def __init__(self, draft: Path, name: str, frame: FrameColumns, begin: Ints) -> None:
+        super().__init__(draft, len(frame.ids))
+        self._frame = frame
+        self._name = name
         self._begin = begin
-        for i, (name, column) in enumerate(self._columns.items()):
+        prefix = "edges-" if name == "edata" else name
+        for i, (column_name, column) in enumerate(frame.columns.items()):
             if is_sparse(column):
                 raise TypeError(
-                    f"edge column {name.partition('/')[2]!r} is sparse, and buckets hold dense "
-                    "rows; leave it out of edata="
+                    f"edge column {column_name!r} is sparse, and buckets hold dense rows; leave it "
+                    "out of edata="
                 )
-            self.add(name, column.dtype, column.shape[1:], f"{prefix}{i}")
+            self.add(f"{name}/{column_name}", column.dtype, column.shape[1:], f"{prefix}{i}")
 
     def put_piece(self, piece: EdgePiece) -> None:
         """Write the rows of those edges of a piece that have the columns."""
-        if not self._columns:
+        ids, columns = self._frame
+        if not columns:
             return
-        inside = (piece.ids >= self._ids.start) & (piece.ids < self._ids.stop)
-        local = torch.from_numpy(piece.ids[inside].astype(np.int64) - self._ids.start)
+        inside = (piece.ids >= ids.start) & (piece.ids < ids.stop)
+        local = torch.from_numpy(piece.ids[inside].astype(np.int64) - ids.start)
         entries = {}
-        for name, column in self._columns.items():
+        for name, column in columns.items():
             rows = fetch_rows(column, local).detach().cpu()
-            entries[name] = as_array(rows.contiguous())
+            entries[f"{self._name}/{name}"] = as_array(rows.contiguous())
         self.put(self._begin[piece.group[inside]] + piece.place[inside], entries)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,18 @@ from nodeflow.distributed._split import (
     EDGES,
     Column,
     EdgeArrays,
+    FrameColumns,
     GroupedEdges,
     NewColumn,
     SplitColumn,
-    columns_of,
+    chosen_frames,
     id_type,
     split_rows,
     sums,
     write_arrays,
     write_buckets,
 )
-from nodeflow.graph import SPLIT, Graph, Schema, own_parts
+from nodeflow.graph import SPLIT, Graph, Schema
 
 # bytes of the columns of a piece of edges, about
 _BYTES = 2**25
@@ -105,10 +106,10 @@ def write_partitions(
         raise ValueError(
             f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
         )
-    trained = {}
-    if train is not None:
-        trained["train"] = np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes, edges, typed = columns_of(graph, ndata, edata, columns)
+    trained = _split_of(graph, train)
+    frames = chosen_frames(graph, ndata, edata, columns)
+    of_nodes = {name: frame for name, frame in frames.items() if name.startswith("n")}
+    of_edges = {name: frame for name, frame in frames.items() if name.startswith("e")}
     path = Path(folder)
     number = as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
@@ -119,53 +120,34 @@ def write_partitions(
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
         arrays = write_arrays(draft, {"rows": rows, "parents": parents, **trained})
-        with _bar(graph, nodes, typed, "nodes", progress=progress) as bar:
-            arrays |= write_buckets(
-                draft, graph, edges, typed, masters, rows % rows.dtype.type(size), bar
-            )
-            arrays |= _write_node_columns(draft, graph, nodes, typed, masters, bar)
+        with _bar(graph, of_nodes.values(), progress=progress) as bar:
+            row = rows % rows.dtype.type(size)
+            arrays |= write_buckets(draft, graph, of_edges, masters, row, bar)
+            for name, frame in of_nodes.items():
+                # as many rows in every part: those that lack a node of a type get a row of zeros
+                types = list(graph.schema.nodes.values())
+                if name != "ndata":
+                    types = [range(len(frame.ids))]
+                written = split_rows(
+                    name,
+                    frame.columns,
+                    masters.owner[frame.ids.start : frame.ids.stop],
+                    types,
+                    [draft] * count,
+                    node_file(f"{name.removeprefix('ndata')}{{column}}", "{part}", 0),
+                    bar,
+                    equal=True,
+                )
+                for column, of_parts in written.items():
+                    for p, array in enumerate(of_parts):
+                        arrays[f"{column}/{p}"] = array
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
-        facts |= _names(nodes, edges, typed)
+        facts |= _names(frames)
         # a folder without types is, byte for byte, that of versions before there were types
         if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
             facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
-
-
-def _write_node_columns(
-    draft: Path,
-    graph: Graph,
-    nodes: Mapping[str, NewColumn],
-    typed: Mapping[str, Mapping[str, Column]],
-    masters: Masters,
-    bar: Any,
-) -> _Files:
-    """Write the columns of all nodes and of single types, a file per part each; describe the
-    files.
-    """
-    count = len(masters.sizes)
-    types = graph.schema.nodes.values()
-    frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
-    frames = [("ndata", nodes, range(graph.num_nodes), types)]
-    for frame, part in own_parts(graph).items():
-        if frame.startswith("nodes"):
-            frames.append((frame, typed[frame], part.ids, [range(len(part))]))
-    arrays: _Files = {}
-    for frame, columns, ids, within in frames:
-        prefix = frame.removeprefix("ndata")
-
-        def file_of(column: int, part: int, prefix: str = prefix) -> Path:
-            return draft / node_file(f"{prefix}{column}", part, 0)
-
-        owner = masters.owner[ids.start : ids.stop]
-        # as many rows in every part: those that lack a node of a type get a row of zeros
-        sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
-        split = split_rows(columns, owner, sizes, file_of, [draft] * count, bar, within)
-        for name, described in split.items():
-            for p, array in enumerate(described):
-                arrays[f"{frame}/{name}/{p}"] = array
-    return arrays
 
 
 def _rows(schema: Schema, masters: Masters, num_parts: int) -> Array:
@@ -248,54 +230,41 @@ def partition_graph(
     number = as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
     split = _split_of(graph, train, val, test)
-    nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
+    frames = chosen_frames(graph, ndata, edata, columns)
+    of_edges = frames["edata"].columns
+    apart = {name: frame for name, frame in frames.items() if name != "edata"}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number)
-        folders = _new_folders(draft, count)
+        folders = [part_folder(draft, k) for k in range(count)]
+        for of_part in folders:
+            of_part.mkdir()
         grouped = GroupedEdges(graph, masters.owner, count, edges)
-        with _bar(graph, nodes, typed, progress=progress) as bar:
+        with _bar(graph, apart.values(), progress=progress) as bar:
             grouped.count(bar.update)
             arrays, parts = _write_parts(
                 grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
-            _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
-            for frame, part in own_parts(graph).items():
-                _write_columns(
-                    frame,
-                    frame,
-                    typed[frame],
-                    # mapped for the call only: Windows renames no folder with a mapped file
-                    _owners_of(frame, part.ids, masters, draft, arrays),
-                    parts,
-                    folders,
-                    bar,
-                )
+            # mapped for the call only: Windows renames no folder with a mapped file
+            _write_columns(
+                apart, masters.owner, map_array(draft, arrays["edge_owner"]), parts, folders, bar
+            )
         _write_masters(graph, masters, parts, folders, of_rows=edges == "in")
         mirrors = _mirrors(folders, parts, masters)
         arrays |= write_arrays(draft, {"owner": masters.owner, "place": masters.place})
         arrays |= write_arrays(draft, {**split, "mirrors": mirrors})
-        facts = (
-            _facts(graph, method, number)
-            | _names(nodes, of_edges, typed)
-            | {
-                "num_parts": count,
-                "nodeflow": __version__,
-                "cut": grouped.cut,
-                "edges": edges,
-                "schema": graph.schema.to_json(),
-                "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
-            }
-        )
+        facts = {
+            **_facts(graph, method, number),
+            **_names(frames),
+            "num_parts": count,
+            "nodeflow": __version__,
+            "cut": grouped.cut,
+            "edges": edges,
+            "schema": graph.schema.to_json(),
+            "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
+        }
         _write_manifests(draft, folders, arrays, parts, facts)
     return GraphParts.open(path, verify=False)  # it has just been written
-
-
-def _owners_of(frame: str, ids: range, masters: Masters, draft: Path, book: _Files) -> Array:
-    """Return the parts of the nodes of a type, or of the edges of a relation, by id within it."""
-    if frame.startswith("nodes"):
-        return masters.owner[ids.start : ids.stop]
-    return map_array(draft, book["edge_owner"])[ids.start : ids.stop]
 
 
 def _sizes_of_parts(
@@ -313,40 +282,35 @@ def _sizes_of_parts(
     return sizes
 
 
-def _new_folders(draft: Path, count: int) -> list[Path]:
-    folders = [part_folder(draft, k) for k in range(count)]
-    for folder in folders:
-        folder.mkdir()
-    return folders
-
-
 def _split_of(graph: Graph, *parts: IdsLike | None) -> dict[str, Ints]:
     """Return the training, validation and test nodes that were given, by name, ascending."""
     split = {}
-    for name, ids in zip(SPLIT, parts, strict=True):
+    for name, ids in zip(SPLIT, parts, strict=False):
         if ids is not None:
             split[name] = np.unique(as_ids(ids, name, graph.num_nodes))
     return split
 
 
 def _write_columns(
-    frame: str,
-    prefix: str,
-    columns: Mapping[str, NewColumn],
+    frames: Mapping[str, FrameColumns],
     owner: Array,
+    edge_owner: Array,
     parts: Sequence[_Files],
     folders: Sequence[Path],
     bar: Any,
 ) -> None:
-    """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
-    num_rows = np.bincount(owner, minlength=len(parts))
-
-    def file_of(column: int, part: int) -> Path:
-        return folders[part] / f"{prefix}{column}.npy"
-
-    written = split_rows(columns, owner, num_rows, file_of, folders, bar)
-    for name, described in written.items():
-        _put_in_parts(parts, f"{frame}/{name}", described)
+    """Write columns of nodes and of relations, whose parts are given; add the files to those of
+    parts.
+    """
+    for name, frame in frames.items():
+        prefix = "node-" if name == "ndata" else name
+        owners = owner if name.startswith("n") else edge_owner
+        of_frame = owners[frame.ids.start : frame.ids.stop]
+        types = [range(len(of_frame))]
+        written = split_rows(
+            name, frame.columns, of_frame, types, folders, f"{prefix}{{column}}.npy", bar
+        )
+        _put_in_parts(parts, written)
 
 
 def _write_masters(
@@ -414,8 +378,7 @@ def _write_parts(
         # rows begin where counted above; the last entry of each part is where its last row ends
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
-    for name, out in outs.items():
-        _put_in_parts(parts, name, out.finish(folders))
+    _put_in_parts(parts, {name: out.finish() for name, out in outs.items()})
     return book.finish(), parts
 
 
@@ -424,47 +387,32 @@ def _columns_of_parts(
 ) -> dict[str, SplitColumn]:
     """Make the files of the edges of all parts, by name; see ``_write_parts``."""
     sizes = edges.edges
-
-    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
-        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
-
-    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
-        return split(name, torch.empty(0, dtype=dtype), num_rows)
-
-    outs = {
-        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
-        "edge_ids": numbers("edge_ids", id_type(edges.graph.num_edges), sizes),
+    numbers = {
+        "src": (id_type(edges.graph.num_nodes), sizes),
+        "edge_ids": (id_type(edges.graph.num_edges), sizes),
     }
     if of_rows:
-        outs["rows"] = numbers("rows", torch.int64, edges.rows)
-        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
+        numbers["rows"] = (torch.int64, edges.rows)
+        numbers["indptr"] = (torch.int64, edges.rows + 1)
+    outs = {}
+    for name, (dtype, num_rows) in numbers.items():
+        outs[name] = SplitColumn(folders, f"{name}.npy", torch.empty(0, dtype=dtype), num_rows)
     for i, (name, column) in enumerate(columns.items()):
-        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+        outs[f"edata/{name}"] = SplitColumn(folders, f"edge-{i}.npy", column, sizes)
     return outs
 
 
-def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile]) -> None:
-    """Add an array to the files of every part."""
-    for part, array in zip(parts, arrays, strict=True):
-        part[name] = array
+def _put_in_parts(parts: Sequence[_Files], written: Mapping[str, Sequence[ArrayFile]]) -> None:
+    """Add arrays, by name and part, to the files of every part."""
+    for name, arrays in written.items():
+        for part, array in zip(parts, arrays, strict=True):
+            part[name] = array
 
 
-def _bar(
-    graph: Graph,
-    nodes: Mapping[str, NewColumn],
-    typed: Mapping[str, Mapping[str, Column]],
-    kind: str = "",
-    *,
-    progress: bool,
-) -> Any:
-    """Make a bar of the rows that are written; of ``typed`` columns those of one kind count, or
-    all.
-    """
-    total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
-    for frame, part in own_parts(graph).items():
-        if frame.startswith(kind):
-            total += len(part) * len(typed[frame])
-    return progress_bar("parts", total, " rows", shown=progress)
+def _bar(graph: Graph, frames: Iterable[FrameColumns], *, progress: bool) -> Any:
+    """Make a bar of the edges, which are read twice, and of the rows of frames that are split."""
+    rows = sum(len(frame.ids) * len(frame.columns) for frame in frames)
+    return progress_bar("parts", 2 * graph.num_edges + rows, " rows", shown=progress)
 
 
 def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
@@ -473,14 +421,9 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 
 
-def _names(
-    nodes: Mapping[str, object],
-    edges: Mapping[str, object],
-    typed: Mapping[str, Mapping[str, object]],
-) -> dict[str, Any]:
+def _names(frames: Mapping[str, FrameColumns]) -> dict[str, list[str]]:
     """The names of the columns of all nodes and edges, and of single types and relations."""
-    frames = {"ndata": nodes, "edata": edges, **typed}
-    return {frame: list(columns) for frame, columns in frames.items()}
+    return {name: list(frame.columns) for name, frame in frames.items()}
 
 
 def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> Ints:
@@ -498,9 +441,7 @@ def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> 
             ids = map_array(folder, described[k][name])
             for first in range(0, len(ids), _IDS):
                 seen[ids[first : first + _IDS]] = True
-        for first in range(0, len(owner), _IDS):
-            nodes = slice(first, first + _IDS)
-            mirrors[k] += np.bincount(owner[nodes][seen[nodes]], minlength=count)
+        mirrors[k] = np.bincount(owner[seen], minlength=count)
         mirrors[k, k] = 0
     return mirrors
 

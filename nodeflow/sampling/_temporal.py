@@ -154,8 +154,10 @@ class TemporalNeighborSampler(RowSampler):
         edges = self.reader.edges
         stamps_of = times_of_edges(self.graph, self.time)
         stamps = stamps_of(edges)
-        if self.since is not None and stamps.dtype.kind == "i":
-            as_count(self.since, "since")  # windows of integers are compared exactly
+        # windows of integers are compared exactly
+        is_exact = self.since is not None and stamps.dtype.kind == "i"
+        if is_exact and as_count(self.since, "since") >= 2**63:
+            raise ValueError(f"since must be below 2**63, got {self.since}; None is the whole past")
         # most files of events are in order already, and are not sorted
         falls = stamps[1:] < stamps[:-1]
         inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]

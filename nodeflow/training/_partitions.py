@@ -196,7 +196,7 @@ def _compared_edges(
     ids = map_tensor(parts.folder, parts.manifest.arrays["edge_ids"])[places].long()
     for name in edge_columns:
         yield f"words of edge column {name!r}", of_folder.get(name), known.get(name)
-        values = map_tensor(parts.folder, parts.edge_array(name))[places]
+        values = map_tensor(parts.folder, parts.manifest.arrays[f"edata/{name}"])[places]
         expected = fetch_rows(graph.edata[name], ids)
         yield f"values of edge column {name!r}", _checksum(values), _checksum(expected)
 

@@ -61,6 +61,12 @@ def written(graph: Graph, folder: Path, count: int, **options: Any) -> Partition
     return write_partitions(graph, folder, count, progress=False, **options)
 
 
+def comet_slots(num_parts: int) -> list[int]:
+    """The numbers of slots that the COMET order takes: two groups of equal size, or all parts."""
+    divisors = [size for size in range(1, num_parts) if num_parts % size == 0]
+    return [*(2 * size for size in divisors), num_parts]
+
+
 def edges_among(graph: Graph, nodes: set[int]) -> list[tuple[int, int, int]]:
     """(source, destination, id) of all edges whose two ends are among ``nodes``, sorted; one by
     one.

@@ -18,23 +18,21 @@ OF_ANY_CUT: Rows = [
 ]
 """Arguments of both functions that write a folder."""
 OF_BUFFERS: Rows = [
-    ("", "ValueError", "give either slots or memory"),
+    ("", "ValueError", "give slots: the number of parts in memory"),
     ("slots=3", "ValueError", "slots must be one of 2, 4 for 4 parts, got 3"),
     ("slots=2, order='best'", "ValueError", "order must be 'comet', 'beta', 'dispersed' or"),
     ("slots=2, order='sequential'", "ValueError", "order='sequential' needs training nodes"),
-    ("order=distributed.beta_order(5, 2)", "ValueError", "order must be of 4 parts"),
-    ("slots=3, order=[[0, 1]]", "ValueError", "slots must be those of the order, 2, got 3"),
+    ("order=distributed.beta_order(5, 2)", "ValueError", "order must have 4 parts and 2 slots"),
+    ("slots=3, order=[[0, 1]]", "ValueError", "order must have 4 parts and 3 slots"),
     (
         "slots=2, order=lambda _: distributed.beta_order(4, 3)",
         "ValueError",
-        "order must return an Order of 4 parts and 2 slots",
+        "order must have 4 parts and 2 slots, as the buffer has, got Order(4 parts, 3 slots",
     ),
     ("slots=2, order=lambda _: [[0, 1]]", "TypeError", "order must return an Order"),
     ("slots=2, writable=['h']", "KeyError", "writable: the buffer has no column 'h'; it has feat"),
     ("slots=2, ndata='feat'", "TypeError", "ndata must be a list of names"),
     ("slots=2, train=[20]", "IndexError", "train[0] is 20"),
-    ("memory='1 KB'", "ValueError", "bytes for 2 slots, got 1,000; a part takes"),
-    ("memory='1 KB', order=[[0, 1]]", "ValueError", "bytes for 2 slots"),
 ]
 """Arguments of a buffer over four parts without training nodes."""
 BUFFER = "distributed.PartitionBuffer(partitions.folder, 2)"
@@ -73,6 +71,7 @@ OF_PARTS: dict[str, Rows] = {
             (f"distributed.PartitionBuffer(partitions.folder, {options})", error, words)
             for options, error, words in OF_BUFFERS
         ),
+        ("distributed.PartitionBuffer('none', 2)", "FileNotFoundError", "it does not exist"),
         (f"{BUFFER}.seeds_per_state()", "ValueError", "there are no training nodes; pass train"),
         (f"next(iter({BUFFER})).seeds", "ValueError", "there are no training nodes; pass train"),
         (f"{BUFFER}.set_epoch(-1)", "ValueError", "epoch must be at least 0, got -1"),

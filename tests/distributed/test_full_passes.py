@@ -153,7 +153,9 @@ def test_mistakes_and_out(tmp_path: Path) -> None:
 
 def test_sparse_rows_stay_sparse_between_processes() -> None:
     dense = (torch.arange(NODES * 5).view(NODES, 5) % 3).float()
+    dense[::4] = 0  # rows without entries
     whole = graph_of_all()
+    sums = Propagation(whole)(dense)
     whole.ndata["s"] = dense.to_sparse_csr()
     parts = Parts(whole, OWNER, 3)
     model = GraphSAGE(5, 4, 3, num_layers=2)
@@ -169,34 +171,21 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
         assert batch.ldata[0]["s"].to_dense().equal(dense[batch.layers[0].parent_nid])
         outputs = model.inference(graph, column)
         torch.testing.assert_close(outputs, model.inference(whole, whole.ndata["s"])[graph.masters])
-        sums = Propagation(graph).sums_of_column(column)
-        torch.testing.assert_close(sums.to_dense(), Propagation(whole)(dense)[graph.masters])
-
-    parts.run(computed)
-
-
-def test_sparse_rows_of_owners_travel_to_mirrors_and_into_sums() -> None:
-    whole = graph_of_all()
-    width = 5
-    dense = (torch.arange(NODES * width).view(NODES, width) % 3).float()
-    dense[::4] = 0  # rows without entries
-    sums = Propagation(whole)(dense)
-    parts = Parts(whole, OWNER, 3)
-
-    def computed(graph: Graph, rank: int) -> None:
         plan = ExchangePlan(graph)
         own = take_rows(dense.to_sparse_csr(), graph.masters)
         mirrors = plan.broadcast(own)
-        gathered = plan.gathered(own)
         assert mirrors.layout == torch.sparse_csr
         assert mirrors.to_dense().equal(dense[plan.nodes[plan.num_masters :]])
-        assert gathered.to_dense().equal(dense[plan.nodes])
+        assert plan.gathered(own).to_dense().equal(dense[plan.nodes])
         propagation = Propagation(graph)
-        found = propagation(own)
-        assert found.layout == torch.sparse_csr
-        torch.testing.assert_close(found.to_dense(), sums[graph.masters])
         nodes = [3, 0, 3, NODES - 1][: 4 * (rank != 2)]
-        torch.testing.assert_close(propagation(own, nodes).to_dense(), sums[nodes])
+        for found, expected in (
+            (propagation.sums_of_column(column), sums[graph.masters]),
+            (propagation(own), sums[graph.masters]),
+            (propagation(own, nodes), sums[nodes]),
+        ):
+            assert found.layout == torch.sparse_csr
+            torch.testing.assert_close(found.to_dense(), expected)
 
     parts.run(computed)
 

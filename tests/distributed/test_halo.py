@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,13 @@ from nodeflow.testing import graphs
 WHOLE = graph_of_all()
 OWNER = np.arange(NODES) // (NODES // 2)
 OWN = [[v for v in range(NODES) if OWNER[v] == rank] for rank in range(2)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_small_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_halo, "_PIECE", 7)
+        yield
 
 
 def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
@@ -104,7 +113,8 @@ def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
 
     def fingerprints(graph: Graph, rank: int) -> list[str]:
         found = []
-        for weight in (column, other, other.clone().mul_(2)):
+        parts = graph.edata["p"], graph.edata["w"], graph.edata["p"]
+        for weight in (column, other, other.clone().mul_(2), *parts):
             graph.edata["new"] = weight
             found.append(
                 fingerprint(
@@ -131,28 +141,9 @@ def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
     Parts(WHOLE, OWNER, 2, halo=1).run(work)
 
 
-def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_halo, "_PIECE", 7)
-    found = Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
-    monkeypatch.undo()
-    assert found == Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
-
-
 def test_without_a_halo_a_graph_is_near_itself() -> None:
     parts = Parts(WHOLE, OWNER, 2, halo=0)
     assert parts.run(lambda graph, rank: graph.for_sampling is graph) == [True, True]
-
-
-def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:
-    def fingerprints(graph: Graph, rank: int) -> list[str]:
-        found = []
-        for name in ("p", "w", "p"):
-            graph.edata["new"] = graph.edata[name]
-            found.append(fingerprint(NeighborSampler(graph.view(weight="new"), [2, 2])(OWN[rank])))
-        return found
-
-    expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]
-    assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
 
 
 def test_a_node_that_is_used_often_for_its_size_comes_before_one_that_is_used_more() -> None:

@@ -166,10 +166,6 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
             Updater(wrong, history, X).run()
         for name, buffer in history.named_buffers():
             assert torch.equal(buffer, before[name]), name
-        with pytest.raises(
-            ValueError, match="folder must be None for a graph that lies on several"
-        ):
-            Updater(own_model, history, X, folder=".")
 
     THREE.run(passed)
 

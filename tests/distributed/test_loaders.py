@@ -4,26 +4,21 @@ that all make.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from _support.loader_tools import fingerprint, seeds_of
+from _support.loader_tools import fingerprint
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, NODES, graph_of_all
-from _support.share_tools import joined, options_of, rows_of
 
 from nodeflow import (
     Graph,
-    LaborSampler,
     LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
     TemporalNeighborSampler,
     storage,
 )
-from nodeflow.random import Random
 from nodeflow.sampling.base import SamplerBase
 
 WHOLE = graph_of_all()
@@ -39,14 +34,14 @@ def made(graph: Graph, **options) -> NodeFlowLoader:
         sampler = TemporalNeighborSampler(graph, [2, 3])
         options["times"] = [v % 20 for v in SEEDS]
     else:
-        sampler = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind](graph, [2, 3])
+        sampler = FAMILIES[kind](graph)
     columns = {"ndata": {0: ["x"]}, "edata": ["w"], "seed_data": {"place": torch.arange(41)}}
     return NodeFlowLoader(sampler, SEEDS, 4, shuffle=True, **columns, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("share", ["even", "owned"])
-@pytest.mark.parametrize("kind", ["neighbor", "labor", "temporal"])
+@pytest.mark.parametrize("kind", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
 def test_every_rank_gets_its_share_of_the_batches_of_one_process(
     kind: str, share: str, workers: int
 ) -> None:
@@ -87,47 +82,36 @@ def test_the_caller_may_exchange_while_a_thread_draws(graph: Graph, rank: int) -
 def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
     heat = WHOLE.out_degrees().double()
 
-    def drawn(transport: ThreadTransport) -> tuple[list[str], int]:
-        graph = PARTS.on(transport)
-        kept = 30
+    def drawn(graph: Graph, rank: int) -> tuple[int, int]:
         rows = graph.ndata["x"]
-        for cached in (False, True):
-            if cached:
-                graph.ndata["x"] = storage.Cached(
-                    rows, heat, memory=kept * WHOLE.ndata["x"][0].nbytes
-                )
+        sent = []
+        for column in (rows, storage.Cached(rows, heat, memory=30 * WHOLE.ndata["x"][0].nbytes)):
+            graph.ndata["x"] = column
             begun = graph.peers.counters.by_kind.get("node column x: answers", 0)
             found = [fingerprint(batch) for batch in made(graph)]
-            sent = graph.peers.counters.by_kind["node column x: answers"] - begun
-            results.setdefault((transport.rank, cached), sent)
-        return found
+            sent.append(graph.peers.counters.by_kind["node column x: answers"] - begun)
+            assert found == [fingerprint(batch) for batch in made(WHOLE, rank=rank, world_size=3)]
+        return sent[0], sent[1]
 
-    results: dict[tuple[int, bool], int] = {}
-    found = run_ranks(3, drawn)
-    assert found[2] == [fingerprint(batch) for batch in made(WHOLE, rank=2, world_size=3)]
-    assert (
-        0 < sum(results[r, True] for r in range(3)) < 0.7 * sum(results[r, False] for r in range(3))
-    )
+    plain, cached = np.sum(PARTS.run(drawn), 0).tolist()
+    assert 0 < cached < 0.7 * plain
 
 
-def test_rows_on_the_wire_are_those_that_others_hold() -> None:
+@PARTS.on_every_rank
+def test_rows_on_the_wire_are_those_that_others_hold(graph: Graph, rank: int) -> None:
     """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the
     ids.
     """
 
-    def drawn(transport: ThreadTransport) -> dict[str, int]:
-        graph = PARTS.on(transport)
-        ids = torch.tensor([0, 5, 5, 10, 1, 0])  # 0, 5 and 10 are rank 2's, 1 is rank 0's
-        graph.ndata["x"].fetch(ids)
-        return graph.peers.counters.by_kind
-
+    ids = torch.tensor([0, 5, 5, 10, 1, 0])  # 0, 5 and 10 are rank 2's, 1 is rank 0's
+    graph.ndata["x"].fetch(ids)
+    sent = graph.peers.counters.by_kind
     head = 8 * 2  # type and dimensions, length
-    for rank, sent in enumerate(run_ranks(3, drawn)):
-        asked = {0: [3], 1: [3, 1], 2: [1]}[rank]
-        assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)
-        row = WHOLE.ndata["x"].itemsize * 2
-        given = {0: 2 * [1], 1: [], 2: 2 * [3]}[rank]
-        assert sent["node column x: answers"] == sum(head + 8 + row * count for count in given)
+    asked = [[3], [3, 1], [1]][rank]
+    assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)
+    row = WHOLE.ndata["x"].itemsize * 2
+    given = [[1, 1], [], [3, 3]][rank]
+    assert sent["node column x: answers"] == sum(head + 8 + row * count for count in given)
 
 
 @PARTS.on_every_rank
@@ -179,32 +163,3 @@ def test_link_batches(share: str) -> None:
     assert found == [
         [fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)
     ]
-
-
-MIXED = Random(4).integers(range(NODES), 3).tolist()
-
-
-@pytest.mark.parametrize("name", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
-@pytest.mark.parametrize("share", ["even", "owned"])
-def test_shares_are_the_batch_of_one_process(name: str, share: str) -> None:
-    """Rank and number of processes, and under "owned" the owners, are those of the graph; a last
-    share may be empty.
-    """
-    parts = Parts(WHOLE, MIXED, 3)
-    sampler = FAMILIES[name](WHOLE)
-    given = options_of(name, sampler)
-    single = list(NodeFlowLoader(sampler, batch_size=12, shuffle=True, **given))
-
-    def drawn(transport: ThreadTransport) -> list[Any]:
-        sampler = FAMILIES[name](parts.on(transport))
-        loader = NodeFlowLoader(sampler, batch_size=4, shuffle=True, share=share, **given)
-        assert (loader.rank, loader.world_size, len(loader)) == (transport.rank, 3, 2)
-        return list(loader)
-
-    ranks = run_ranks(3, drawn)
-    assert [len(batches[1].seed_index) for batches in ranks].count(0) == 2  # 13 = 12 + 1
-    for *shares, whole in zip(*ranks, single, strict=True):
-        assert joined(shares) == rows_of(whole)
-    if share == "owned":
-        for rank, batches in enumerate(ranks):
-            assert all(MIXED[seed] == rank for batch in batches for seed in seeds_of(batch))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -102,47 +101,6 @@ def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(
 
 
 @PARTS.on_every_rank
-def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank: int) -> None:
-    """The others have gone on: told now, they would take it for a fault of their next operation."""
-    history = History(graph, {1: 2})
-    state = history.state_dict()
-    for work in (history.clear, lambda: history.load_state_dict(state)):
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
-        ):
-            if rank == 1:
-                patch.setattr(history._store, "_replace", lambda arrays: 1 / 0)
-            work()
-        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
-
-
-@PARTS.on_every_rank
-def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(
-    graph: Graph, rank: int
-) -> None:
-    batch = NeighborSampler(graph, [1, 1])([rank])
-    for inputs, last in ((None, "_aggregated"), (torch.ones(NODES, 3), "_fetch")):
-        history: Any = History(graph, {1: 2}, inputs=inputs)
-        fetch = getattr(history, last)
-
-        def failing(what: object, *rest: Any, fetch: Any = fetch) -> torch.Tensor:
-            rows: torch.Tensor = fetch(what, *rest)
-            if what in (1, "sums of inputs"):
-                raise ZeroDivisionError
-            return rows
-
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
-        ):
-            if rank == 1:
-                patch.setattr(history, last, failing)
-            history.pull(batch)
-        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
-
-
-@PARTS.on_every_rank
 def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
     """Not even where each has all of them: draws are collective, and plans ask for them at other
     times.
@@ -172,7 +130,7 @@ def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: 
             TypeError, match="this needs all edges of the graph, and this process holds a part"
         ):
             call()
-    with pytest.raises(TypeError, match="is not copied; open the folder again"):
+    with pytest.raises(TypeError, match="not copied: every process opens the folder"):
         copy.deepcopy(graph)
     for each in (graph, EmbeddingTable(graph, 2, lr=0.1)):
         with pytest.raises(TypeError, match="is not pickled"):

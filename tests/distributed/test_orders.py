@@ -7,10 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from _support.partition_tools import comet_slots
 from hypothesis import given, strategies as st
 
 from nodeflow.distributed import Order, beta_order, comet_order, dispersed_order, sequential_order
-from nodeflow.distributed._orders import comet_slots
 
 
 def beta_swaps(p: int, c: int) -> float:

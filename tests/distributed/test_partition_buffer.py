@@ -78,13 +78,6 @@ def test_other_orders(tmp_path: Path) -> None:
     last = [state.partitions for state in PartitionBuffer(parts.folder, 4, order=reverse)][-1]
     assert sorted(last) == sorted(comet_order(8, 4).states[0])
     assert calls == [0, 0]
-    buffer = PartitionBuffer(parts.folder, 4, order=reverse)
-    # whatever it returns
-    assert buffer.held_bytes >= PartitionBuffer(parts.folder, 4, order="comet").held_bytes
-
-
-# --------------------------------------------------------------------------------------------------------
-# learned rows
 
 
 def test_bytes_written_are_counted(tmp_path: Path) -> None:
@@ -109,24 +102,6 @@ def test_a_state_ends_with_the_next_one(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ended by another loop"):
         next(states)
     del states
-
-
-def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
-    parts = written(random_graph(4000, 9000), tmp_path / "a", 8)
-    held = []
-    for slots in (2, 4, 8):
-        needed = PartitionBuffer(parts.folder, slots).held_bytes
-        held.append(needed)
-        assert PartitionBuffer(parts.folder, memory=needed).slots == slots
-        if slots > 2:
-            assert PartitionBuffer(parts.folder, memory=needed - 1).slots < slots
-    assert held == sorted(held)
-    assert PartitionBuffer(parts.folder, memory="1 GB", order="dispersed").slots == 8
-
-
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="it does not exist"):
-        PartitionBuffer(tmp_path / "b", 2)
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,8 @@ import scipy.sparse
 import torch
 from _support.partition_tools import in_small_pieces, random_graph, written
 from _support.processes import environment
-from hypothesis import given, strategies as st
 from torch import Tensor
 
-from nodeflow import Graph
-from nodeflow._files.disk.arrays import map_tensor
 from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed import (
     PartitionBuffer,
@@ -30,65 +27,6 @@ from nodeflow.distributed import (
     partition_graph,
     write_partitions,
 )
-
-
-def check_folder(graph: Graph, parts: Partitions) -> None:
-    """Numbering, buckets and columns of a folder against the graph, edge by edge."""
-    p = parts.num_parts
-    size = parts.size
-    rows = parts.rows.astype(int)
-    parents = parts.parents
-    assert sorted(parents[parents >= 0].tolist()) == list(range(graph.num_nodes))
-    assert parents[rows].tolist() == list(range(graph.num_nodes))
-    held = [(parents[k * size : (k + 1) * size] >= 0).sum() for k in range(p)]
-    assert max(held) - min(held) <= 1
-    for k in range(p):
-        there = parents[k * size : (k + 1) * size]
-        assert (np.diff(there[: held[k]]) > 0).all()  # ascending, and then what stands for no node
-    src, dst = (end.numpy() for end in graph.edges())
-    expected = np.zeros((p, p), int)
-    np.add.at(expected, (rows[src] // size, rows[dst] // size), 1)
-    assert np.array_equal(parts.bucket_sizes, expected)
-    maps = {name: np.load(parts.folder / f"{name}.npy") for name in ("src", "dst", "edge_ids")}
-    assert sorted(maps["edge_ids"].tolist()) == list(range(graph.num_edges))
-    for bucket in range(p * p):
-        at = slice(parts.bucket_ptr[bucket], parts.bucket_ptr[bucket + 1])
-        j, i = divmod(bucket, p)
-        eid = maps["edge_ids"][at]
-        assert np.array_equal(i * size + maps["src"][at], rows[src[eid]])
-        assert np.array_equal(j * size + maps["dst"][at], rows[dst[eid]])
-    for name in parts.ndata:
-        column = parts.column(name)
-        assert column.fetch(torch.arange(graph.num_nodes)).equal(graph.ndata[name])
-        assert (column.shape, column.dtype) == (
-            tuple(graph.ndata[name].shape),
-            graph.ndata[name].dtype,
-        )
-    for name in parts.edata:
-        column_of_edges = map_tensor(parts.folder, parts.edge_array(name))
-        assert column_of_edges.equal(graph.edata[name][maps["edge_ids"]])
-
-
-@given(
-    st.integers(1, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))), st.integers(0, 80),
-    st.sampled_from(["random", "train-first", "given"]), st.integers(0, 5),
-)  # fmt: skip
-def test_a_folder_holds_the_graph(
-    tmp_path_factory: pytest.TempPathFactory,
-    sizes: tuple[int, int],
-    num_edges: int,
-    method: str,
-    seed: int,
-) -> None:
-    graph = random_graph(sizes[0], num_edges, seed)
-    how: Any = (
-        np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
-    )
-    with in_small_pieces():
-        folder = tmp_path_factory.mktemp("parts") / "a"
-        parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
-    check_folder(graph, parts)
-    check_folder(graph, Partitions.open(folder, verify=True))
 
 
 def test_training_nodes_come_first(tmp_path: Path) -> None:
@@ -106,21 +44,6 @@ def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
     found = parts.partition_of(range(20)).numpy()
     assert (found != numbers).sum() == 7  # 14 go to 7, 7 and 6 places
     assert (found[14:] == numbers[14:]).all()
-
-
-def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
-    graph = random_graph(20, 30)
-    parts = written(
-        graph, tmp_path / "a", 3, ndata=["label"], edata=[],
-        columns={"h": lambda ids: torch.stack([ids, -ids], 1).half(), "y": np.arange(20.0)},
-    )  # fmt: skip
-    assert parts.ndata == ["label", "h", "y"]
-    assert parts.edata == []
-    assert parts.column("h").fetch(torch.tensor([7, 19])).tolist() == [[7, -7], [19, -19]]
-    assert parts.column("y").fetch(torch.tensor([4])).tolist() == [4]
-    graph.ndata["again"] = parts.column("h")  # a column of a graph, as any Rows
-    assert graph.ndata["again"].shape == (20, 2)
-    assert "ndata: label, h, y" in repr(parts)
 
 
 @pytest.mark.parametrize("write", [write_partitions, partition_graph])
@@ -161,36 +84,38 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     parts = written(random_graph(20, 30), tmp_path / "a", 3)
     folder = parts.folder
 
-    def broken(file: str, new: bytes | None, match: str) -> None:
-        whole = (folder / file).read_bytes()
-        if new is None:
-            (folder / file).unlink()
-        else:
-            (folder / file).write_bytes(new)
+    text = json.loads((folder / "manifest.json").read_text())
+    facts = text["facts"]
+    signed = json.dumps({**text, "version": 9}).encode()
+    del text["checksum"]
+
+    def manifest(**changes: Any) -> tuple[str, bytes]:
+        return "manifest.json", json.dumps({**text, **changes}).encode()
+
+    file = parts.manifest.arrays["ndata/x/1"].file
+    whole = (folder / file).read_bytes()
+    sizes = [manifest(facts={**facts, "num_edges": n}) for n in ("9", None, float("inf"), 2**70)]
+    for (name, new), match in (
+        ((file, None), "missing|is not there"),
+        ((file, whole[:-1]), "damaged|cut off"),
+        ((file, b"PK not an array"), "damaged|no .npy"),
+        ((file, whole[:-1] + bytes([whole[-1] ^ 1])), "another checksum"),
+        (("manifest.json", signed), "another checksum"),
+        (("manifest.json", b"{"), "damaged or foreign"),
+        (manifest(version=9), "version 9"),
+        (manifest(kind="graph"), "holds 'graph'"),
+        (manifest(facts={**facts, "num_partitions": 4}), "do not fit together"),
+        (manifest(facts={}), "do not fit together"),
+        (manifest(facts={**facts, "ndata": facts["ndata"] * 2}), "do not fit together"),
+        *((size, "damaged") for size in sizes),
+    ):
+        before = (folder / name).read_bytes()
+        (folder / name).unlink()
+        if new is not None:
+            (folder / name).write_bytes(new)
         with pytest.raises(ValueError, match=match):
             Partitions.open(folder)
-        (folder / file).write_bytes(whole)
-
-    file = parts.node_array("x", 1).file
-    whole = (folder / file).read_bytes()
-    broken(file, None, "missing|is not there")
-    broken(file, whole[:-1], "damaged|cut off")
-    broken(file, b"PK not an array", "damaged|no .npy")
-    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum")
-    text = json.loads((folder / "manifest.json").read_text())
-    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "another checksum")
-    del text["checksum"]
-    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
-    broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "holds 'graph'")
-    broken("manifest.json", b"{", "damaged or foreign")
-    facts = {**text["facts"], "num_partitions": 4}
-    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
-    broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
-    facts = {**text["facts"], "ndata": [*text["facts"]["ndata"], text["facts"]["ndata"][0]]}
-    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
-    for value in ("9", None, float("inf"), 2**70):
-        facts = {**text["facts"], "num_edges": value}
-        broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "damaged")
+        (folder / name).write_bytes(before)
     Partitions.open(folder, verify=True)
     with pytest.raises(FileNotFoundError, match="has no partitions in it"):
         Partitions.open(tmp_path / "b")
@@ -204,7 +129,9 @@ def test_sparse_columns_are_read_only_and_checked(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="writable names column 'sparse'"):
         list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
     buffer = PartitionBuffer(parts.folder, 2)
-    ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
+    ids = np.load(
+        parts.folder / parts.manifest.arrays["ndata/sparse/0"].plain[1].file, mmap_mode="r+"
+    )
     ids[0] = 9
     ids.flush()
     with pytest.raises(
@@ -258,7 +185,7 @@ def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert not (tmp_path / "a").exists()
-    check_folder(random_graph(20, 30), written(random_graph(20, 30), tmp_path / "a", 3))
+    written(random_graph(20, 30), tmp_path / "a", 3)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

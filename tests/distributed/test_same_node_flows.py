@@ -138,6 +138,8 @@ def test_edges_left_out_and_filters(halo: float) -> None:
             LadiesSampler(graph.view(weight="w"), [5, 5], normalize=True),
             FastGCNSampler(graph.view(weight="w"), [15, 15], draw="poisson"),
             ShadowSampler(graph.view(weight="w"), 2, depth=2, fanout=3),
+            # where seeds draw on their own, a row's random numbers depend on the number of all rows
+            viewed(NeighborSampler, graph, [{0: 1, 2: 1}, 2], edge_type="type", disjoint=True),
         ]
 
     def drawn(graph: Graph, rank: int) -> list[str]:
@@ -228,21 +230,3 @@ def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
 def test_pictures_say_why_not(graph: Graph, rank: int) -> None:
     with pytest.raises(TypeError, match="a graph that lies on several processes is not plotted"):
         graph.plot()
-
-
-def test_types_of_contexts_draw_as_in_one_process() -> None:
-    """A row's random numbers depend on the number of all rows of the whole graph where seeds draw
-    on their own.
-    """
-    parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
-    options: dict[str, Any] = {"edge_type": "type", "disjoint": True, "seed": 3}
-    fanouts = [{0: 1, 2: 1}, 2]
-    seeds = [5, 11, 30, 31]
-    expected = fingerprint(viewed(NeighborSampler, WHOLE, fanouts, **options)(seeds))
-    drawn = run_ranks(
-        2,
-        lambda transport: fingerprint(
-            viewed(NeighborSampler, parts.on(transport), fanouts, **options)(seeds)
-        ),
-    )
-    assert drawn == [expected] * 2

@@ -62,17 +62,9 @@ def hosts() -> Iterator[Any]:
 def place(tmp_path: Path) -> Path:
     """A folder with a data set, whole and in two parts, and a folder for each host."""
     planted().save(tmp_path / "whole")
-    words = [
-        "partition",
-        str(tmp_path / "whole"),
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--direction",
-        "in",
-    ]
-    assert status([*words, "--output", str(tmp_path / "parts")]) == 0
+    words = ["--for", "processes", "--parts", "2", "--direction", "in", "--output"]
+    command = ["partition", str(tmp_path / "whole"), *words, str(tmp_path / "parts")]
+    assert status(command) == 0
     for host in range(2):
         (tmp_path / f"host-{host}").mkdir()
     return tmp_path
@@ -104,18 +96,8 @@ def losses(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["whole", "parts"])
 def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> None:
-    words = [
-        "-m",
-        "nodeflow",
-        "train",
-        *data_of(place, kind),
-        *RUN,
-        "--batch-size",
-        "10",
-        "--epochs",
-        "3",
-        "--output",
-    ]
+    sizes = ["--batch-size", "10", "--epochs", "3", "--output"]
+    words = ["-m", "nodeflow", "train", *data_of(place, kind), *RUN, *sizes]
     running = [start(hosts, place, host, *words, "two") for host in range(2)]
     assert [process.wait(_HANGS) for process in running] == [0, 0], (place / "0.err").read_text()
     alone = hosts.alone(*words, "one", cwd=place, env={**ENVIRONMENT, "GLOO_SOCKET_IFNAME": "lo"})

@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import members_of, random_graph, written
+from _support.partition_tools import (
+    comet_slots,
+    in_small_pieces,
+    members_of,
+    random_graph,
+    written,
+)
 from hypothesis import given, strategies as st
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+from nodeflow import Graph
 from nodeflow.distributed import BufferState, PartitionBuffer, Partitions
-from nodeflow.distributed._orders import comet_slots
 
 TYPES = ("author", "paper", "venue")
 
@@ -77,10 +82,11 @@ def test_states_hold_the_induced_subgraph_with_types_and_columns(
         else method
     )
     folder = tmp_path_factory.mktemp("parts") / "a"
-    parts = Partitions.open(
-        written(graph, folder, count, train=train, seed=seed, method=how).folder, verify=True
-    )
+    with in_small_pieces():
+        written(graph, folder, count, train=train, seed=seed, method=how)
+    parts = Partitions.open(folder, verify=True)
     assert parts.schema == graph.schema
+    assert (f"({TYPES[0]} " in repr(parts)) == (len(graph.schema.nodes) > 1)
     for name, part in graph.nodes.items():  # the parts have as many nodes of each type, but for one
         sizes = np.bincount(parts.owner[part.ids.start : part.ids.stop], minlength=count)
         assert sizes.max() - sizes.min() <= 1
@@ -91,16 +97,14 @@ def test_states_hold_the_induced_subgraph_with_types_and_columns(
             whole = parts.column(column, name).fetch(torch.arange(len(part)))
             assert dense(whole).equal(dense(part.data[column]))
     assert parts.column("label").fetch(torch.arange(graph.num_nodes)).equal(graph.ndata["label"])
-    reads = {"prefetch": data.draw(st.booleans()), "page_cache": data.draw(st.booleans())}
-    with PartitionBuffer(folder, slots, order=order, seed=seed, **reads) as buffer:
+    prefetch = data.draw(st.booleans())
+    with PartitionBuffer(folder, slots, order=order, seed=seed, prefetch=prefetch) as buffer:
         for epoch in range(2):
             seeds: Counter[int] = Counter()
             edges: Counter[int] = Counter()
-            share = iter(buffer.visible_edges())
             for state, held in zip(buffer, buffer.order_of(epoch).states, strict=True):
                 assert state.partitions == held
                 check_state(graph, parts, state)
-                assert state.visible_edges == next(share)
                 seeds.update(state.nodes[state.seeds].tolist())
                 if order != "dispersed":
                     edges.update(state.parent_edges(state.edges).tolist())
@@ -162,42 +166,6 @@ def check_columns(frame: Any, whole: Any, parents: torch.Tensor, first: int) -> 
         assert frame[name].layout == column.layout
         assert rows[real].equal(dense(column)[parents[real] - first])
         assert not rows[~real].any()
-
-
-SCHEMA = [(0, 1), (1, 0), (1, 1), (0, 2), (2, 1)]
-
-
-def test_batches_of_samplers_have_the_rows_of_their_parents(tmp_path: Path) -> None:
-    graph = typed_graph([50, 31, 7], SCHEMA, 300, 1)
-    papers = graph.nodes["paper"]
-    parts = written(graph, tmp_path / "a", 6, train=papers.ids)
-    assert (
-        repr(parts)
-        == "Partitions(6 parts of 17 nodes (author 9, paper 6, venue 2), "
-        + repr(parts).split("), ", 1)[1]
-    )
-    seen: list[int] = []
-    relations = set()
-    for state in PartitionBuffer(parts.folder, 2, order="beta", ndata=["x"], edata=["w"]):
-        sampler = NeighborSampler(state.graph, [2, {"r0": 3, "r4": 2, "r2": 1}], seed=state.seed)
-        for batch in NodeFlowLoader(
-            sampler, state.seeds, 4, shuffle=True, ndata=["x"], edata=["w"]
-        ):
-            for name in TYPES:
-                part = batch.layers[0].of(name)
-                local = (
-                    state.nodes[batch.layers[0].parent_nid[part.rows]] - graph.nodes[name].ids.start
-                )
-                assert part.data["x"].equal(graph.nodes[name].data["x"][local])
-            for relation, own in graph.relations.items():
-                flow = batch.flows[-1].of(relation)
-                relations |= {relation} if len(flow.parent_eid) else set()
-                assert flow.data["w"].equal(
-                    own.data["w"][own.to_local(state.parent_edges(flow.parent_eid))]
-                )
-            seen += state.nodes[batch.seeds].tolist()
-    assert sorted(seen) == list(papers.ids)
-    assert {name for _, name, _ in relations} == {"r0", "r2", "r4"}
 
 
 @given(

@@ -57,7 +57,7 @@ def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
     parts = write_partitions(RING, tmp_path / "parts", 4, method=[0, 1, 2, 3], progress=False)
     shown(parts, "Partitions(4 parts of 1 nodes, 4 edges, 100.0% cut, ndata: x)")
     buffer = PartitionBuffer(tmp_path / "parts", slots=2, order="beta")
-    shown(buffer, "PartitionBuffer(2 of 4 parts in memory, at most 240 B, order beta, epoch 0)")
+    shown(buffer, "PartitionBuffer(2 of 4 parts in memory, order beta, epoch 0)")
     for _ in buffer:
         pass
     assert "epoch 1)" in repr(buffer)
