@@ -59,7 +59,7 @@ def test_rows_that_functions_see() -> None:
     assert torch.equal(
         g.ndata["s"], torch.stack([DENSE[1], DENSE[0] + DENSE[2], DENSE[3], torch.zeros(3)])
     )
-    assert same(g.get_n_repr([2, 0])["x"], DENSE[[2, 0]])
+    assert same(g.nodes[[2, 0]].data["x"], DENSE[[2, 0]])
 
 
 def combine(message: object, reduce: object) -> Callable[[DGLGraph], None]:
@@ -97,11 +97,11 @@ REFUSED: dict[str, tuple[Callable[[DGLGraph], object], str]] = {
         "column 'x' of layer 0",
     ),
     "some rows": (
-        lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]),
+        lambda g: g.nodes[[0, 1]].data.update({"x": DENSE[:2]}),
         "'x' of the graph's nodes is sparse: set the",
     ),
     "sparse rows": (
-        lambda g: g.set_n_repr({"z": DENSE[:2].to_sparse_csr()}, [0, 1]),
+        lambda g: g.nodes[[0, 1]].data.update({"z": DENSE[:2].to_sparse_csr()}),
         r"'z' .* call \.to_dense\(\)",
     ),
     "more nodes": (
@@ -126,7 +126,7 @@ def test_sparse_columns_and_a_graph_that_grows() -> None:
     g.add_edges([0], [3])  # the nodes stay as many
     assert same(g.ndata["x"], DENSE)
     assert g.number_of_edges() == 5
-    g.pop_n_repr("x")
+    del g.ndata["x"]
     g.add_nodes(1)
     g.ndata["x"] = DENSE[[0, 1, 2, 3, 0]].to_sparse_csr()
     g.edata["w"] = DENSE[[0, 1, 2, 3, 0]].to_sparse_csr()

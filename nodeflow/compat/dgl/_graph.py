@@ -4,25 +4,18 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
 from nodeflow.compat.dgl._data import (
     Rows,
-    Scheme,
     Space,
     as_initializer,
-    in_place,
-    of_networkx,
-    ones,
-    schemes,
-    sorted_by_source,
     structure_of,
 )
 from nodeflow.compat.dgl._functions import (
@@ -33,7 +26,7 @@ from nodeflow.compat.dgl._functions import (
     apply_nodes,
     update_nodes,
 )
-from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector, refuse
+from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
@@ -55,18 +48,14 @@ class DGLGraph(BaseGraph):
       ``g.edges()`` is ``all_edges``, and ``g.edges[e]`` takes ids of edges, or a pair ``(u, v)`` of
       their ends.
     - ``in_edges``, ``out_edges`` and ``all_edges`` return ``(src, dst)``, with ``form="all"``
-      ``(src, dst, eid)``, with "eid" ids: node by node, ``all_edges`` in the order of ids, or of
-      sources, then destinations (``order="srcdst"``).
-    - ``number_of_nodes``, ``number_of_edges``, ``is_multigraph``, ``has_node``,
-      ``has_edge_between``, ``predecessors``, ``successors``, ``find_edges``, ``in_degree``,
-      ``in_degrees``, ``out_degree`` and ``out_degrees`` are as in DGL.
-    - ``has_nodes`` and ``has_edges_between`` return 1 or 0, int64 ``[k]``; one of ``u`` and ``v``
-      goes with all others.
+      ``(src, dst, eid)``, with "eid" ids: node by node, ``all_edges`` in the order of ids.
+    - ``number_of_nodes``, ``number_of_edges``, ``find_edges``, ``in_degrees`` and ``out_degrees``
+      are as in DGL.
+    - ``has_edges_between`` returns 1 or 0, int64 ``[k]``; one of ``u`` and ``v`` goes with all
+      others.
     - ``register_message_func`` and its like set what calls without a function use;
       ``set_n_initializer`` and ``set_e_initializer`` what fills rows that nobody sets, a function
       of (shape, dtype, device, range).
-    - ``set_n_repr`` and ``set_e_repr`` set columns of all nodes or edges, or of some, with
-      ``inplace`` in their memory.
     - ``to`` moves all columns, in this graph; ``readonly(False)`` allows adding nodes and edges
       again.
 
@@ -78,8 +67,6 @@ class DGLGraph(BaseGraph):
         node_frame, edge_frame: columns by name.
         multigraph: ignored: several edges may always join two nodes.
         readonly: whether adding nodes and edges is refused.
-        sort_csr: whether the in-edges of a node come in the order of their sources instead of their
-            ids.
 
     >>> g = DGLGraph([(0, 1), (2, 1)])
     >>> g.add_edges([1, 1], [0, 2])
@@ -96,10 +83,8 @@ class DGLGraph(BaseGraph):
         edge_frame: Mapping[str, Any] | None = None,
         multigraph: bool | None = None,
         readonly: bool = False,
-        sort_csr: bool = False,
     ) -> None:
         super().__init__(num_blocks=1)
-        self._sorted = bool(sort_csr)
         self.is_readonly = bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
         if isinstance(graph_data, DGLGraph):
@@ -165,19 +150,16 @@ class DGLGraph(BaseGraph):
             self._added.append((num, src, dst))
 
     def _finished(self, graph: Graph) -> Graph:
-        """Return a graph with edges sorted and initialisers set as in this one."""
-        if self._sorted:
-            graph = sorted_by_source(graph)
-        self._prepared(graph.ndata, "ndata")
-        self._prepared(graph.edata, "edata")
+        """Return a graph with the initialisers of this one."""
+        self._prepare(graph.ndata, "ndata")
+        self._prepare(graph.edata, "edata")
         return graph
 
-    def _prepared(self, frame: Frame, side: str) -> Frame:
-        """Return a frame of nodes or edges with the initialisers of this graph."""
+    def _prepare(self, frame: Frame, side: str) -> None:
+        """Set the initialisers of nodes or edges in a frame of this graph."""
         for kind, initial, name in self._initializers:
             if kind == side:
                 frame.set_initializer(initial, name)
-        return frame
 
     def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
         """Return the graph with all that was added since the last one; ``data`` are columns of the
@@ -200,34 +182,14 @@ class DGLGraph(BaseGraph):
                 frame[name] = torch.cat(parts) if len(parts) > 1 else column
         if data:
             num, sources, _ = added[-1]
+            frame = new.edata
+            where = EDGES
             if num:
                 frame = new.ndata
-            else:
-                frame = new.edata
-            count = num or len(sources)
-            if num:
                 where = NODES
-            else:
-                where = EDGES
-            Rows(frame, torch.arange(frame.num_rows - count, frame.num_rows), where).update(data)
+            first = frame.num_rows - (num or len(sources))
+            Rows(frame, torch.arange(first, frame.num_rows), where).update(data)
         return new
-
-    def from_networkx(self, nx_graph: Any, node_attrs: Any = None, edge_attrs: Any = None) -> None:
-        """Become the graph of a networkx graph, with its nodes in sorted order and attributes as
-        columns.
-        """
-        import networkx
-
-        nx_graph = networkx.convert_node_labels_to_integers(nx_graph, ordering="sorted")
-        self._become(of_networkx(nx_graph, node_attrs or (), edge_attrs or ()))
-
-    def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
-        """Become the graph of a scipy matrix, without columns."""
-        self._become(structure_of(spmat))
-
-    def _become(self, graph: Graph) -> None:
-        self._graph = self._finished(graph)
-        self._added = []
 
     # ---- frames
 
@@ -255,46 +217,12 @@ class DGLGraph(BaseGraph):
         """
         return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
-    def node_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every node column."""
-        return schemes(self.ndata)
-
-    def edge_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every edge column."""
-        return schemes(self.edata)
-
     def _initialize(self, side: str, initializer: Any, field: str | None = None) -> None:
         self._initializers.append((side, as_initializer(initializer), field))
-        self._prepared(getattr(self.graph, side), side)
+        self._prepare(getattr(self.graph, side), side)
 
     set_n_initializer = partialmethod(_initialize, "ndata")
     set_e_initializer = partialmethod(_initialize, "edata")
-
-    def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
-        """Set node columns, at all nodes or at the nodes ``u``."""
-        with in_place(self.ndata, inplace):
-            self.nodes[u].data.update(data)
-
-    def get_n_repr(self, u: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the node columns, at all nodes or at the nodes ``u``."""
-        return dict(self.nodes[u].data)
-
-    def pop_n_repr(self, key: str) -> Tensor:
-        """Remove a node column and return it."""
-        return self.ndata.pop(key)
-
-    def set_e_repr(self, data: Mapping[str, Any], edges: Any = ALL, inplace: bool = False) -> None:
-        """Set edge columns, at all edges or at some."""
-        with in_place(self.edata, inplace):
-            self.edges[edges].data.update(data)
-
-    def get_e_repr(self, edges: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the edge columns, at all edges or at some."""
-        return dict(self.edges[edges].data)
-
-    def pop_e_repr(self, key: str) -> Tensor:
-        """Remove an edge column and return it."""
-        return self.edata.pop(key)
 
     def to(self, ctx: torch.device | str) -> Self:
         """Move all columns to a device, in this graph, and return it."""
@@ -321,15 +249,13 @@ class DGLGraph(BaseGraph):
         message_func: Any = DEFAULT,
         reduce_func: Any = DEFAULT,
         apply_node_func: Any = DEFAULT,
-        inplace: bool = False,
     ) -> None:
         """Compute the nodes ``v`` from messages along their in-edges; repeats count once.
 
         Without any in-edge only ``apply_node_func`` is applied.
         """
         nodes = np.unique(as_ids(as_vector(v), "v", self.graph.num_nodes))
-        with in_place(self.ndata, inplace):
-            self._compute(nodes, message_func, reduce_func, apply_node_func)
+        self._compute(nodes, message_func, reduce_func, apply_node_func)
 
     def _compute(self, v: Any, *functions: Any) -> None:
         chosen = self.functions(functions)
@@ -338,18 +264,16 @@ class DGLGraph(BaseGraph):
         elif chosen[2] is not None:
             apply_nodes(self.graph, chosen[2], v)
 
-    def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
+    def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL) -> None:
         """Apply a function to nodes and store what it returns; None does nothing."""
         func = self.function("apply node", func)
         if func is not None:
-            with in_place(self.ndata, inplace):
-                apply_nodes(self.graph, func, as_vector(v))
+            apply_nodes(self.graph, func, as_vector(v))
 
-    def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
+    def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL) -> None:
         """Apply a function to edges (ids, or a pair of their ends) and store what it returns."""
         func = self.function("apply edge", func)
-        with in_place(self.edata, inplace):
-            apply_edges(self.graph, func, self.edge_ids_at(edges))
+        apply_edges(self.graph, func, self.edge_ids_at(edges))
 
     # ---- matrices
 
@@ -374,42 +298,16 @@ class DGLGraph(BaseGraph):
             values = np.arange(len(rows))
         size = self.graph.num_nodes
         matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size))
-        if fmt == "coo":
-            return matrix
-        # scipy's own conversion would add up repeated edges
-        order = np.argsort(rows, kind="stable")
-        indptr = np.searchsorted(rows[order], np.arange(size + 1))
-        parts = (values[order], columns[order], indptr)
-        return scipy.sparse.csr_matrix(parts, shape=matrix.shape)
-
-    def adjacency_matrix(
-        self, transpose: bool | None = None, ctx: torch.device | str = "cpu"
-    ) -> Tensor:
-        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with
-        ``transpose`` (u, v).
-        """
-        ends = torch.stack(self.graph.edges())
-        size = self.graph.num_nodes
-        return ones(ends if transpose else ends.flip(0), (size, size), ctx)
-
-    def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
-        """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both":
-        in minus out.
-        """
-        check_one_of(typestr, "typestr", ("in", "out", "both"))
-        if typestr == "both":
-            return (self.incidence_matrix("in", ctx) - self.incidence_matrix("out", ctx)).coalesce()
-        src, dst = self.graph.edges()
-        entries = torch.stack((dst if typestr == "in" else src, torch.arange(len(src))))
-        return ones(entries, (self.graph.num_nodes, len(src)), ctx)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        refuse("a DGLGraph", name)
+        if fmt == "csr":
+            # else scipy adds up repeated edges
+            matrix.has_canonical_format = True
+            matrix = matrix.tocsr()
+        return matrix
 
     def __repr__(self) -> str:
         return (
             f"DGLGraph(num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}, "
-            f"ndata_schemes={self.node_attr_schemes()}, edata_schemes={self.edge_attr_schemes()})"
+            f"ndata={list(self.ndata)}, edata={list(self.edata)})"
         )
 
 
