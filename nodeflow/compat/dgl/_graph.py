@@ -4,7 +4,7 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partialmethod
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -20,8 +20,6 @@ from nodeflow.compat.dgl._data import (
 )
 from nodeflow.compat.dgl._functions import (
     DEFAULT,
-    EDGES,
-    NODES,
     apply_edges,
     apply_nodes,
     update_nodes,
@@ -101,7 +99,7 @@ class DGLGraph(BaseGraph):
     def graph(self) -> Graph:
         """The graph of nodeflow, after all that was added so far."""
         if self._added:
-            self._graph = self._grown(self._added)
+            self._graph = self._grown()
             self._added = []
         return self._graph
 
@@ -110,23 +108,21 @@ class DGLGraph(BaseGraph):
         self.is_readonly = bool(readonly_state)
         return self
 
-    def add_nodes(self, num: int, data: Mapping[str, Any] | None = None) -> None:
-        """Add ``num`` nodes, with columns ``data`` of ``num`` rows each; other columns get initial
-        rows.
-        """
+    def add_nodes(self, num: int) -> None:
+        """Add ``num`` nodes, which get initial rows in all columns."""
         none = np.zeros(0, np.int64)
-        self._add(as_count(num, "num"), none, none, data)
+        self._add(as_count(num, "num"), none, none)
 
-    def add_edges(self, u: Any, v: Any, data: Mapping[str, Any] | None = None) -> None:
-        """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all
-        of the others.
+    def add_edges(self, u: Any, v: Any) -> None:
+        """Add edges ``u[i] -> v[i]``, which get initial rows; one node goes with all of the
+        others.
         """
         size = self._graph.num_nodes + sum(num for num, *_ in self._added)
-        self._add(0, *as_pairs(u, v, size), data)
+        self._add(0, *as_pairs(u, v, size))
 
     add_edge = add_edges
 
-    def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
+    def _add(self, num: int, src: Any, dst: Any) -> None:
         if self.is_readonly:
             raise ValueError(
                 "this graph is read-only: call g.readonly(False) before adding nodes or edges"
@@ -141,13 +137,8 @@ class DGLGraph(BaseGraph):
                 f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or "
                 "edge is added"
             )
-        # with columns, build the graph now: if they do not fit, this raises before anything is
-        # added
-        if data:
-            self._graph = self._grown([*self._added, (num, src, dst)], data)
-            self._added = []
-        else:  # programs add edges one by one: rebuilding the graph for each would take quadratic time
-            self._added.append((num, src, dst))
+        # programs add edges one by one: rebuilding the graph for each would take quadratic time
+        self._added.append((num, src, dst))
 
     def _finished(self, graph: Graph) -> Graph:
         """Return a graph with the initialisers of this one."""
@@ -161,10 +152,9 @@ class DGLGraph(BaseGraph):
             if kind == side:
                 frame.set_initializer(initial, name)
 
-    def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
-        """Return the graph with all that was added since the last one; ``data`` are columns of the
-        last addition.
-        """
+    def _grown(self) -> Graph:
+        """Return the graph with all that was added since the last one."""
+        added = self._added
         old = self._graph
         size = old.num_nodes + sum(num for num, *_ in added)
         src, dst = old.edges()
@@ -180,15 +170,6 @@ class DGLGraph(BaseGraph):
                     count = frame.num_rows - len(column)
                     parts.append(frame.initial(name, count, column))
                 frame[name] = torch.cat(parts) if len(parts) > 1 else column
-        if data:
-            num, sources, _ = added[-1]
-            frame = new.edata
-            where = EDGES
-            if num:
-                frame = new.ndata
-                where = NODES
-            first = frame.num_rows - (num or len(sources))
-            Rows(frame, torch.arange(first, frame.num_rows), where).update(data)
         return new
 
     # ---- frames

@@ -17,10 +17,8 @@ from nodeflow import (
     Frame,
     Graph,
     History,
-    Layer,
     NeighborSampler,
     NodeFlowLoader,
-    TemporalNeighborSampler,
     create_node_flow,
     flow_from_edges,
     testing,
@@ -115,7 +113,7 @@ def test_what_is_made_when_asked_for_stays_unmade(
     parts = [part for part in batch.flows[0].lazy_parts().values() if isinstance(part, Lazy)]
     assert parts
     monkeypatch.setattr(Lazy, "get", lambda self: pytest.fail("a lazy part was made"))
-    for thing in (batch, *batch.layers, *batch.flows, *batch.ldata, graph):
+    for thing in (batch, *batch.ldata, graph):
         thing._repr_html_()
 
 
@@ -127,7 +125,6 @@ def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
         assert str(size) in text
     assert [row[:2] for row in cells(batch)] == [["layer 0", "feat"], ["flow 1", "w"]]
     assert len(list(shown(batch).iter("rect"))) == 3
-    assert "parent ids 3, 2" in words(batch.layers[-1])
     assert "layer 1 → layer 2" in words(batch.flows[1])
 
 
@@ -153,13 +150,6 @@ def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
     )
     for thing in (many, many.schema, NeighborSampler(many, [1, 1])([1])):
         shown(thing)
-
-
-def test_layers_say_what_ids_they_have(graph: Graph) -> None:
-    graph.edata["time"] = torch.arange(graph.num_edges)
-    batch = TemporalNeighborSampler(graph, [1])([3], times=[9])
-    assert "1 nodes, parent ids 3, in contexts" in words(batch.layers[-1])
-    assert "2 nodes, without parent ids" in words(Layer(2))
 
 
 def test_deep_and_wide_things_are_bounded() -> None:
