@@ -202,14 +202,3 @@ def test_registered_functions_of_a_graph() -> None:
     assert g.ndata["h"].tolist() == [0.0, 100.0, 20.0]
     g.pull([1], apply_node_func=None)
     assert g.ndata["h"].tolist() == [0.0, 0.0, 20.0]
-
-
-def test_gradients_flow_through_a_graph() -> None:
-    g = DGLGraph([(0, 1), (0, 2), (1, 2)])
-    h = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
-    g.ndata["h"] = h
-    g.update_all(fn.copy_src("h", "m"), fn.sum("m", "s"))
-    g.pull([2], fn.copy_src("s", "m"), fn.sum("m", "t"))
-    g.ndata["t"].sum().backward()
-    assert h.grad is not None
-    assert h.grad.tolist() == [[1.0], [0.0], [0.0]]  # only 0 -> 1 -> 2; node 0 receives nothing

@@ -79,30 +79,11 @@ def test_ids_orders_and_edges(
         )
         assert torch.equal(into @ out.T, dense)
     assert (len(nf), nf.number_of_nodes(), nf.number_of_edges()) == (nodes, nodes, eids)
-    assert g.graph is nf.batch.parent
-
-
-@given(data=st.data(), edges=edge_lists(), **options)
-def test_queries_by_nodeflow_id(
-    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
-) -> None:
-    _, nf, old = both(data, edges, hops, direction, loops)
     every = [(u, v) for block in old.blocks for u, v, _ in block]
-    src, dst = nf.all_edges()
-    assert list(zip(src.tolist(), dst.tolist(), strict=True)) == every
-    size = nf.number_of_nodes()
-    for u in range(size):
-        assert nf.out_edges(u)[1].tolist() == [v for a, v in every if a == u]
-        assert nf.in_edges(u)[0].tolist() == [a for a, v in every if v == u]
-        ids = [e for e, (_, v) in enumerate(every) if v == u]
-        assert nf.in_edges(u, "eid").tolist() == ids
-    pairs = [(u, v) for u in range(size) for v in range(size)][:60]
-    if pairs:
-        u, v = map(list, zip(*pairs, strict=True))
-        assert nf.has_edges_between(u, v).tolist() == [int(pair in every) for pair in pairs]
-        found = nf.edge_ids(u, v, return_uv=True)[2].tolist()
-        assert found == [e for pair in pairs for e, other in enumerate(every) if other == pair]
+    assert [*zip(*(end.tolist() for end in nf.all_edges()), strict=True)] == every
+    assert nf.in_degrees().tolist() == [sum(v == n for _, v in every) for n in range(nodes)]
     assert nf.is_readonly
+    assert g.graph is nf.batch.parent
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
