@@ -189,12 +189,12 @@ class ExchangePlan(Frozen):
         kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
         parcels: list[list[Array]] = []
         for places in sent:
+            arrays: list[Array] = []
             if len(places):
-                parcels.append(to_arrays(take_rows(rows, torch.from_numpy(places))))
-            else:
-                parcels.append([])
+                arrays = to_arrays(take_rows(rows, torch.from_numpy(places)))
+            parcels.append(arrays)
         came = zip(placed, self.peers.exchange(what, parcels, kind), strict=True)
-        return [(from_arrays(arrays, rows), places) for places, arrays in came if arrays]
+        return [(from_arrays(parts, rows), places) for places, parts in came if parts]
 
     def __repr__(self) -> str:
         return (

@@ -17,7 +17,7 @@ PAGE = "Coming from DGL's NodeFlow"
 
 PACKAGE = "ALL DGLGraph EdgeBatch NodeBatch NodeFlow contrib function init nodeflow random utils"
 GRAPH = """
-    add_edge add_edges add_nodes adjacency_matrix_scipy all_edges apply_edges apply_nodes edata edge_ids edges
+    add_edge add_edges add_nodes all_edges apply_edges apply_nodes edata edge_ids edges
     find_edges has_edges_between in_degrees in_edges is_readonly ndata nodes number_of_edges number_of_nodes
     out_degrees out_edges pull readonly register_apply_edge_func register_apply_node_func register_message_func
     register_reduce_func set_e_initializer set_n_initializer to update_all
@@ -81,5 +81,5 @@ def test_the_ways_of_the_page() -> None:
     assert some.ndata["h"].tolist() == [1.0, 6.0, 4.0]
     simple = DGLGraph(tuple(torch.unique(torch.stack(g.all_edges()), dim=1)))  # to_simple
     assert simple.all_edges()[0].tolist() == [0, 1, 2]
-    matrix = g.adjacency_matrix_scipy()
+    matrix = nodeflow.convert.to_scipy(g.graph)
     assert DGLGraph(matrix @ matrix).number_of_edges() > 0  # khop_graph

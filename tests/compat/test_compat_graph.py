@@ -52,7 +52,6 @@ def test_networkx() -> None:
         given.add_edge(u, u + 1, id=u)
     assert pairs(DGLGraph(given)) == [(0, 1), (1, 2), (2, 3)]
     assert sorted(pairs(DGLGraph(networkx.path_graph(3)))) == [(0, 1), (1, 0), (1, 2), (2, 1)]
-    assert pairs(DGLGraph({0: [1], 1: [2]})) == [(0, 1), (1, 2)]
     with pytest.raises(TypeError, match="integers 0 to n - 1"):
         DGLGraph(networkx.DiGraph([("b", "c")]))
     given.edges[0, 1]["id"] = 2
@@ -96,18 +95,6 @@ def test_queries(edges: Edges) -> None:
                 with pytest.raises(ValueError, match="no edge" if not ids else "several edges"):
                     g.edge_ids(u, v)
     assert g.all_edges("eid", "eid").tolist() == list(range(len(every)))
-    dense = np.zeros((n, n))
-    np.add.at(dense, (edges.dst, edges.src), 1)
-    np.testing.assert_array_equal(
-        g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T
-    )
-    coo = g.adjacency_matrix_scipy(transpose=True, fmt="coo")  # which keeps repeated edges apart
-    assert [*zip(coo.row.tolist(), coo.col.tolist(), strict=True)] == every
-    assert [*zip(*(end.tolist() for end in g.find_edges(coo.data)), strict=True)] == every
-    stored = g.adjacency_matrix_scipy()
-    assert sorted(stored.data.tolist()) == list(range(len(every)))
-    rows = np.repeat(np.arange(n), np.diff(stored.indptr))
-    assert [every[e] for e in stored.data] == [*zip(stored.indices, rows, strict=True)]
 
 
 def test_growing_keeps_columns() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import describe
@@ -92,7 +91,7 @@ def structure_of(data: Any) -> Graph:
 
 
 def of_networkx(data: Any) -> Graph:
-    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, without columns.
+    """Return the graph of a networkx graph, without columns.
 
     Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An
     undirected edge becomes two. The nodes must be 0 to n - 1.
@@ -100,13 +99,10 @@ def of_networkx(data: Any) -> Graph:
     import networkx
 
     if not isinstance(data, networkx.Graph):
-        try:
-            data = networkx.DiGraph(data)
-        except Exception as error:
-            raise TypeError(
-                "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
-                f"{describe(data)}"
-            ) from error
+        raise TypeError(
+            "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
+            f"{describe(data)}"
+        )
     size = data.number_of_nodes()
     if {*data.nodes} != {*range(size)}:
         raise TypeError(
@@ -117,10 +113,3 @@ def of_networkx(data: Any) -> Graph:
     ends = [(u, v, number if eid is None else eid) for number, (u, v, eid) in enumerate(edges)]
     src, dst, ids = np.array(ends, np.int64).reshape(-1, 3).T
     return Graph.from_edges(src, dst, num_nodes=size, edge_ids=ids)
-
-
-def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
-    """Return the sparse tensor with a one, float32, at every entry of ``index`` ``[2, k]``."""
-    return torch.sparse_coo_tensor(
-        index, torch.ones(index.shape[1]), shape, check_invariants=False
-    ).to(ctx)

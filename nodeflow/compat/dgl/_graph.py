@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 import torch
 
-from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
+from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids
 from nodeflow.compat.dgl._data import (
     Rows,
     Space,
@@ -28,7 +28,7 @@ from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    pass
 
 _Addition: TypeAlias = tuple[int, Ints, Ints]
 """Number of added nodes, and the ends of added edges."""
@@ -255,35 +255,6 @@ class DGLGraph(BaseGraph):
         """Apply a function to edges (ids, or a pair of their ends) and store what it returns."""
         func = self.function("apply edge", func)
         apply_edges(self.graph, func, self.edge_ids_at(edges))
-
-    # ---- matrices
-
-    def adjacency_matrix_scipy(
-        self, transpose: bool | None = None, fmt: str = "csr", return_edge_ids: bool | None = None
-    ) -> scipy.sparse.spmatrix:
-        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v,
-        ``[num_nodes, num_nodes]``.
-
-        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1.
-        Repeated edges stay apart. ``fmt``: "csr" or "coo".
-        """
-        import scipy.sparse
-
-        check_one_of(fmt, "fmt", ("csr", "coo"))
-        rows, columns = (end.numpy() for end in self.graph.edges())
-        if not transpose:
-            rows, columns = columns, rows
-        if return_edge_ids is False:
-            values = np.ones(len(rows), np.int64)
-        else:
-            values = np.arange(len(rows))
-        size = self.graph.num_nodes
-        matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size))
-        if fmt == "csr":
-            # else scipy adds up repeated edges
-            matrix.has_canonical_format = True
-            matrix = matrix.tocsr()
-        return matrix
 
     def __repr__(self) -> str:
         return (

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
-from nodeflow.compat.dgl._data import Initializer, as_initializer, ones
+from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, describe
+from nodeflow.compat.dgl._data import Initializer, as_initializer
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
@@ -160,30 +160,6 @@ class NodeFlow(BaseGraph):
             return src, dst, eid
         nodes = self.batch.layer_offsets()
         return src + nodes[i], dst + nodes[i + 1], eid + self.batch.flow_offsets()[i]
-
-    def block_adjacency_matrix(self, block_id: int, ctx: torch.device | str) -> tuple[Tensor, None]:
-        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and
-        None.
-        """
-        i = self._block(block_id)
-        src, dst, _ = self.block_edges(i, remap_local=True)
-        shape = (self.layer_size(i + 1), self.layer_size(i))
-        return ones(torch.stack([dst, src]), shape, ctx), None
-
-    def block_incidence_matrix(
-        self, block_id: int, typestr: str, ctx: torch.device | str
-    ) -> tuple[Tensor, None]:
-        """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer
-        i, and None.
-        """
-        check_one_of(typestr, "typestr", ("out", "in"))
-        src, dst, eid = self.block_edges(block_id, remap_local=True)
-        i = self._block(block_id)
-        ends = src
-        if typestr == "in":
-            i += 1
-            ends = dst
-        return ones(torch.stack([ends, eid]), (self.layer_size(i), len(eid)), ctx), None
 
     # ---- columns
 
