@@ -4,7 +4,6 @@ float64.
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from nodeflow import (
     NeighborSampler,
     RandomWalkSampler,
     create_full_node_flow,
-    flow_from_edges,
 )
 from nodeflow.nn import (
     RGCN,
@@ -263,9 +261,7 @@ def test_other_kinds_of_batches(options):
         torch.testing.assert_close(conv(flow, h), wanted)
 
 
-def test_flows_are_copied_and_kept_for_training():
-    bare = flow_from_edges([0], [0], num_src=1, num_dst=1)
-    assert pickle.loads(pickle.dumps(bare)).num_edges == copy.deepcopy(bare).num_edges == 1
+def test_flows_are_kept_for_training():
     flow = next(flows())
     conv = TypedConv({"writes": GATConv(8, 6)}).double()
     h = rows(flow)
