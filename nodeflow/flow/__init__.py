@@ -35,7 +35,12 @@ from nodeflow.flow._columns_of_parent import node_columns as node_columns
 from nodeflow.flow._flow import Flow, FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as FullFlow
 from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
-from nodeflow.flow._message_passing import distinct as distinct, message_passing, run as run
+from nodeflow.flow._message_passing import (
+    apply_to_layer as apply_to_layer,
+    distinct as distinct,
+    message_passing,
+    run as run,
+)
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._of_relations import entering as entering, without_unread as without_unread
 from nodeflow.flow._part import Part as Part, columns_at as columns_at, written as written

@@ -16,7 +16,6 @@ from nodeflow._core.rows.csr import csr_tensor
 from nodeflow._core.rows.rows import slice_rows, take_rows
 from nodeflow._core.schema import Relation
 from nodeflow.flow._layer import Layer, Move, dst_in_src
-from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own
@@ -531,8 +530,6 @@ class Flow(Frozen):
         if edges is None:
             edges = torch.arange(self.num_edges, device=self.structure.device)
         return csr_tensor(by.indptr, edges, values, (by.num_dst, self.num_edges))
-
-    _repr_html_ = flow_html
 
     def __len__(self) -> int:
         return self.num_edges

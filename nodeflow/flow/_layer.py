@@ -19,7 +19,6 @@ from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.habits import taught
 from nodeflow._core.base.types import IdsLike
 from nodeflow._core.schema import Schema, sizes
-from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
@@ -260,8 +259,6 @@ class Layer(Frozen):
         # an id that is not there finds a place too, where another id stands
         places = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
         return torch.where(ids[places] == parent_nid, order[places], -1)
-
-    _repr_html_ = layer_html
 
     def __len__(self) -> int:
         return self.num_nodes

@@ -34,6 +34,7 @@ from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
     from nodeflow._core.base.types import ColumnsLike
+    from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.flow._types import (
         ColumnsOfEdges,
@@ -119,7 +120,7 @@ def apply_layers(batch: NodeFlow, layer: RangeLike, func: ColumnsOfNodes, v: Som
     numbers = _numbers(layer, "layer", batch.num_layers)
     with atomic(batch):
         for i in numbers:
-            _apply_layer(batch, i, func, v)
+            apply_to_layer(batch.layers[i], f"layer {i}", func, v, batch.device)
 
 
 def apply_flows(
@@ -212,7 +213,7 @@ def compute(batch: NodeFlow) -> None:
         for layer in sorted(batch.computations):
             message, reduce, update = batch.computations[layer]
             if message is None or reduce is None:
-                _apply_layer(batch, layer, update, ALL)
+                apply_to_layer(batch.layers[layer], f"layer {layer}", update, ALL, batch.device)
             else:
                 run(Part(batch.flows[layer - 1]), message, reduce, update)
 
@@ -284,14 +285,15 @@ def message_passing(
     return run(Part(inner), message, reduce, update)
 
 
-def _apply_layer(batch: NodeFlow, number: int, func: Any, v: SomeIds) -> None:
-    layer = batch.layers[number]
-    where = f"layer {number}"
+def apply_to_layer(
+    layer: Layer, where: str, func: Any, v: SomeIds, device: torch.device | str = "cpu"
+) -> None:
+    """Apply a function to nodes of a layer, which errors call ``where``, and store its columns."""
     check_type(func, "func", Callable, "a function or module that takes nodes")
     part_rows = None
     if v is not ALL:
-        part_rows = torch.from_numpy(distinct(v, "v", layer.num_nodes, "node")).to(batch.device)
-    rows = torch.arange(layer.num_nodes, device=batch.device) if part_rows is None else part_rows
+        part_rows = torch.from_numpy(distinct(v, "v", layer.num_nodes, "node")).to(device)
+    rows = torch.arange(layer.num_nodes, device=device) if part_rows is None else part_rows
     nodes = NodeBatch(columns_at(layer.data, where, part_rows), lambda: rows, len(rows))
     with explained(func, "function", f"{where} ({layer.num_nodes} nodes)", nodes.data):
         columns = columns_of(func(nodes), len(nodes), func, "function", "node")

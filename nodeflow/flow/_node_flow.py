@@ -391,14 +391,8 @@ class NodeFlow(Frozen):
                 self.back.num_nodes,
                 "row of the last layer, whose",
             )
-        if seed_index is None:
-            index = self.seed_index
-        else:
-            index = seed_index
-        if seed_ids is None:
-            ids = self._seed_ids
-        else:
-            ids = seed_ids
+        index = self.seed_index if seed_index is None else seed_index
+        ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)
 
     def _rebuild(

@@ -1,6 +1,4 @@
-"""Pictures: a NodeFlow on matplotlib axes, and the tables of NodeFlows, layers and flows in
-notebooks.
-"""
+"""Pictures: a NodeFlow on matplotlib axes, and its table in notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ from nodeflow._core.display.axes import axes_for
 from nodeflow._core.display.columns import chosen, column_table, names_of
 from nodeflow._core.display.html import funnel, page
 from nodeflow._core.display.layered import draw_layered, draw_summary
-from nodeflow._core.schema import sizes as in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
 
 # up to so many edges for each of max_nodes are drawn one by one
 _EDGES_PER_NODE = 10
-# parent ids in the table of a layer
-_IDS = 10
 
 
 def plot(
@@ -157,45 +152,17 @@ def _summary(flow: Flow) -> tuple[str, int | None]:
 def node_flow_html(batch: NodeFlow) -> str:
     """Return the sizes of layers and flows as a small picture, and the columns of their frames."""
     words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges"
-    frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
-    of_types = [
-        (f"layer {i} {name}", frame)
-        for i, layer in enumerate(batch.layers)
-        for name, frame in layer.typed_frames().items()
-    ]
+    frames = []
+    for i, layer in enumerate(batch.layers):
+        frames.append((f"layer {i}", layer.data))
+        frames += [(f"layer {i} {name}", frame) for name, frame in layer.typed_frames().items()]
     for (i, j), flow in batch.flows.items():
-        if j == i + 1:
-            frames.append((f"flow {i}", flow.data))
-            of_types += [(f"flow {i} {name[1]}", f) for name, f in flow.typed_frames().items()]
-        else:
+        name = f"flow {i}"
+        if j != i + 1:
             words += f", {i} → {j}: {flow.num_edges:,} edges"
-            frames.append((f"flow {i}, {j}", flow.data))
-    return page(
-        "NodeFlow",
-        words,
-        funnel(batch.layer_sizes, batch.flow_sizes),
-        column_table([*frames, *of_types, ("seeds", batch.seed_data)], "frame"),
-    )
-
-
-def layer_html(layer: Layer) -> str:
-    """Return the number of nodes, the first parent ids, and the columns."""
-    words = f"{layer.num_nodes:,} nodes{in_words(layer.type_sizes())}"
-    if not layer.has_parent:
-        words += ", without parent ids"
-    elif layer.parent_nid.device.type == "cpu":
-        ids = ", ".join(map(str, layer.parent_nid[:_IDS].tolist()))
-        words += f", parent ids {ids}{', …' if layer.num_nodes > _IDS else ''}"
-    if layer.context is not None:
-        words += ", in contexts"
-    return page("Layer", words, column_table([("", layer.data)]))
-
-
-def flow_html(flow: Flow) -> str:
-    """Return the numbers of nodes and edges, and the columns; weights stay unmade."""
-    mean = flow.num_edges / max(flow.num_dst, 1)
-    words = (
-        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, "
-        f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per destination)"
-    )
-    return page("Flow", words, column_table([("", flow.data)]))
+            name = f"flow {i}, {j}"
+        frames.append((name, flow.data))
+        frames += [(f"{name} {of[1]}", frame) for of, frame in flow.typed_frames().items()]
+    frames.append(("seeds", batch.seed_data))
+    columns = column_table(frames, "frame")
+    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), columns)

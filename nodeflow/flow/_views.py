@@ -47,16 +47,13 @@ class FlowView(Sequence[Flow]):
     __slots__ = ("_by_pair", "_flows", "_num_layers")
 
     def __init__(self, flows: Sequence[Flow], num_layers: int) -> None:
-        self._by_pair = {flow.layers: flow for flow in flows}
-        self._flows = tuple(flows)
-        # flows of a chain in order, the usual case, need no sorting
-        if list(self._by_pair) != [(i, i + 1) for i in range(len(flows))]:
-            pairs = sorted(self._by_pair, key=lambda pair: (pair[1] != pair[0] + 1, pair))
-            self._by_pair = {pair: self._by_pair[pair] for pair in pairs}
-            self._flows = tuple(flow for (i, j), flow in self._by_pair.items() if j == i + 1)
-        self._num_layers = num_layers
-        if len(self._by_pair) < len(flows):
+        by_pair = {flow.layers: flow for flow in flows}
+        if len(by_pair) < len(flows):
             raise ValueError(f"two flows join the same layers: {[flow.layers for flow in flows]}")
+        pairs = sorted(by_pair, key=lambda pair: (pair[1] != pair[0] + 1, pair))
+        self._by_pair = {pair: by_pair[pair] for pair in pairs}
+        self._flows = tuple(self._by_pair[i, j] for i, j in pairs if j == i + 1)
+        self._num_layers = num_layers
 
     @overload
     def __getitem__(self, index: int | tuple[int, int]) -> Flow: ...

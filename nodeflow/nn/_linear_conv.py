@@ -4,7 +4,6 @@ counts operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -226,12 +225,7 @@ def _passes(backward: bool, needed: bool) -> int:
 
 
 @checked
-def flop_counter(
-    *,
-    display: bool = False,
-    depth: int = 2,
-    custom_mapping: dict[Callable[..., object], Callable[..., int]] | None = None,
-) -> FlopCounterMode:
+def flop_counter(*, display: bool = False) -> FlopCounterMode:
     """Return torch's counter of floating-point operations, which then also counts sums over the
     edges of flows.
 
@@ -240,9 +234,6 @@ def flop_counter(
 
     Args:
         display: print a table when the ``with`` block ends, which needs the package tabulate.
-        depth: how many levels of modules within modules the table shows.
-        custom_mapping: functions that count operations of your own, see
-            ``torch.utils.flop_counter.FlopCounterMode``.
 
     >>> from nodeflow import flow_from_edges
     >>> from nodeflow.nn import GraphConv
@@ -257,9 +248,7 @@ def flop_counter(
     # what embedding_bag calls; torch gives them no public name
     bags = [getattr(aten, name) for name in ("_embedding_bag", "_embedding_bag_forward_only")]
     counts = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
-    return FlopCounterMode(
-        display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})}
-    )
+    return FlopCounterMode(display=display, custom_mapping=counts)
 
 
 def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object) -> int:

@@ -66,10 +66,7 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
 def _check(x: object, weight: object, bias: object = None) -> None:
     """Raise what ``sparse_linear`` raises for rows, a weight and a bias that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
-        if isinstance(x, Tensor):
-            kind = f"layout {x.layout}"
-        else:
-            kind = describe(x)
+        kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.calls import checked
-from nodeflow._core.base.checks import Ints, as_array, check_num_rows, check_one_of
+from nodeflow._core.base.checks import Ints, check_num_rows, check_one_of
 from nodeflow._core.base.frozen import Frozen, Lazy
-from nodeflow._core.base.types import Array, MaskLike
+from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import NOTHING, Edges, edges_along
 from nodeflow._core.peers.peers import Peers, collective_call
 from nodeflow._core.peers.routes import Routes
@@ -136,9 +136,7 @@ class ExchangePlan(Frozen):
         return [r for r, rows in enumerate(busy) if rows and r != self.peers.rank]
 
     @collective_call("rows of mirrors")
-    def broadcast(
-        self, rows: Tensor | Rows, *, changed: MaskLike | None = None, into: Tensor | None = None
-    ) -> Tensor:
+    def broadcast(self, rows: Tensor | Rows) -> Tensor:
         """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters;
         collective.
 
@@ -147,35 +145,18 @@ class ExchangePlan(Frozen):
         Args:
             rows: the rows of the nodes that this process owns, ``[num_masters, ...]``, dense or
                 sparse CSR.
-            changed: bool ``[num_masters]``: only these rows travel, on all processes or on none.
-                None: all.
-            into: with ``changed``, the rows of the mirrors as they were, which is written to and
-                returned.
 
-        Raises ValueError for arguments that do not fit each other, TypeError for ``changed`` with
-        sparse rows.
+        Raises ValueError for another number of rows.
         """
         check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
-        mask = self._mask(changed, self.num_masters, "changed")
-        if (mask is None) != (into is None):
-            raise ValueError(
-                "changed and into belong together: rows that did not change must be known already"
-            )
-        if into is not None:
-            check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
-            _check_dense(rows)
-        arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
-        if into is None:
-            empty = zero_rows(rows, 0)
-            if arrived:
-                return put_rows(arrived, self.num_mirrors).to(empty.device)
-            return empty
-        for values, places in arrived:
-            into[torch.from_numpy(places)] = values.to(into.device)
-        return into
+        arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each)
+        empty = zero_rows(rows, 0)
+        if arrived:
+            return put_rows(arrived, self.num_mirrors).to(empty.device)
+        return empty
 
     @collective_call("sums of mirrors")
-    def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
+    def reduce(self, rows: Tensor, into: Tensor) -> Tensor:
         """Add the rows of the mirrors of all processes to their masters; return ``into``;
         collective.
 
@@ -185,83 +166,38 @@ class ExchangePlan(Frozen):
             rows: a row per mirror here, ``[num_mirrors, ...]``.
             into: a row per node that this process owns, ``[num_masters, ...]``, which is written
                 to.
-            changed: bool ``[num_mirrors]``: only these rows travel, the others count 0, on all
-                processes or on none.
 
         Raises ValueError for arguments that do not fit each other, TypeError for sparse rows.
         """
-        _check_dense(rows)
+        if is_sparse(rows):
+            raise TypeError("rows must be dense to be added up; got sparse ones")
         check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
         check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
-        mask = self._mask(changed, self.num_mirrors, "changed")
-        arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
+        arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored)
         for values, places in arrived:
             # a node has one mirror in a process: no index repeats
             into[torch.from_numpy(places)] += values.to(into.device)
         return into
 
     def _swapped(
-        self,
-        what: str,
-        rows: Tensor | Rows,
-        sent: list[Ints],
-        placed: list[Ints],
-        mask: np.ndarray | None,
+        self, what: str, rows: Tensor | Rows, sent: list[Ints], placed: list[Ints]
     ) -> list[tuple[Tensor, Ints]]:
         """Send the rows at the places ``sent`` to each process; return those that came, and their
         places.
         """
-        kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
         # which all processes must send alike
-        if mask is not None:
-            kind = f"{kind}, those that changed"
-        parcels = self.peers.exchange(
-            what, [self._picked(rows, places, mask) for places in sent], kind
-        )
-        arrived = []
-        for places, arrays in zip(placed, parcels, strict=True):
-            if arrays:
-                marks, *values = arrays
-                kept = places
-                if mask is not None:
-                    kept = places[np.unpackbits(marks, count=len(places)).astype(np.bool_)]
-                arrived.append((from_arrays(values, rows), kept))
-        return arrived
-
-    def _picked(self, rows: Tensor | Rows, places: Ints, mask: np.ndarray | None) -> list[Array]:
-        """Return one bit per row of ``rows[places]`` that marks those that changed, none for all,
-        and these rows.
-        """
-        if not len(places):
-            return []
-        if mask is None:
-            kept = np.ones(len(places), np.bool_)
-        else:
-            kept = mask[places]
-        chosen = take_rows(rows, torch.from_numpy(places[kept]))
-        return [
-            np.packbits(kept) if mask is not None else np.zeros(0, np.uint8),
-            *to_arrays(chosen),
-        ]
-
-    def _mask(self, value: MaskLike | None, size: int, name: str) -> np.ndarray | None:
-        if value is None:
-            return None
-        mask = as_array(value, name, "bools")
-        if mask.dtype != np.bool_ or mask.shape != (size,):
-            raise ValueError(f"{name} must be bools [{size}], got {mask.dtype} {list(mask.shape)}")
-        return mask
+        kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
+        parcels: list[list[Array]] = []
+        for places in sent:
+            arrays: list[Array] = []
+            if len(places):
+                arrays = to_arrays(take_rows(rows, torch.from_numpy(places)))
+            parcels.append(arrays)
+        came = zip(placed, self.peers.exchange(what, parcels, kind), strict=True)
+        return [(from_arrays(parts, rows), places) for places, parts in came if parts]
 
     def __repr__(self) -> str:
         return (
             f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners "
             f"{self.partners})"
-        )
-
-
-def _check_dense(rows: Tensor | Rows) -> None:
-    if is_sparse(rows):
-        raise TypeError(
-            "rows must be dense to be added up, or where only those that changed travel; got "
-            "sparse ones"
         )

@@ -120,12 +120,7 @@ class FullPass:
             self.chunk_size = self.chunk_size or _CHUNK
             # rows of the inputs are found by the ids of their nodes
             self.needed[0] = None
-            parameters = (
-                parameter
-                for module in model.modules()
-                for parameter in module.parameters(recurse=False)
-            )
-            self.device = next((parameter.device for parameter in parameters), torch.device("cpu"))
+            self.device = next(model.parameters(), torch.empty(0, device="cpu")).device
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the

@@ -500,11 +500,6 @@ BY_HAND = {
         ),
         ("Propagation(graph.view(weight='none'))", "KeyError", "none"),
         ("propagation.ExchangePlan(None)", "TypeError", "graph must be a nodeflow.Graph"),
-        (
-            "propagation.ExchangePlan(graph).broadcast(feat, changed=feat > 0)",
-            "ValueError",
-            "changed must be bools",
-        ),
         ("Updater(vr_model, None, feat)", "TypeError", "history must be a History"),
         ("Updater(vr_model, history, feat, every=0)", "ValueError", "every"),
         ("ControlVariateSampler(None, [2, 2])", "TypeError", "history"),

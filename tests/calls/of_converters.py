@@ -733,8 +733,6 @@ _COMPAT: dict[str, _Rows] = {
         ("old.nodes[[0]].data.pop('x')", "ValueError", "some rows only"),
         ("old.add_edge(0, 4)", "IndexError", "node ids go from 0 to 2"),
         ("old.add_edges([0, 1], [0, 1, 2])", "ValueError", "one entry per edge"),
-        ("old.add_nodes(1, {'x': torch.zeros(2)})", "ValueError", "column 'x'"),
-        ("old.add_nodes(1, {'x': torch.zeros(1, 2)})", "ValueError", "column 'x'"),
         ("old.update_all()", "ValueError", "register_message_func"),
         (
             "old.update_all(fn.copy_u('y', 'm'), fn.sum('m', 'h'))",

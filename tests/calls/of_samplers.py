@@ -1805,6 +1805,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "since must be an integer",
         ),
         (
+            "TemporalNeighborSampler(happened, [2], time='time', since=2 ** 63)",
+            "ValueError",
+            "since must be below 2**63",
+        ),
+        (
             "TemporalNeighborSampler(happened, [2], time='w', since=-0.5)",
             "ValueError",
             "since must be",

@@ -17,13 +17,10 @@ PAGE = "Coming from DGL's NodeFlow"
 
 PACKAGE = "ALL DGLGraph EdgeBatch NodeBatch NodeFlow contrib function init nodeflow random utils"
 GRAPH = """
-    add_edge add_edges add_nodes adjacency_matrix adjacency_matrix_scipy all_edges apply_edges apply_nodes edata
-    edge_attr_schemes edge_id edge_ids edges find_edges from_networkx from_scipy_sparse_matrix get_e_repr get_n_repr
-    has_edge_between has_edges_between has_node has_nodes in_degree in_degrees in_edges incidence_matrix
-    is_multigraph is_readonly ndata node_attr_schemes nodes number_of_dst_nodes number_of_edges number_of_nodes
-    number_of_src_nodes out_degree out_degrees out_edges pop_e_repr pop_n_repr predecessors pull readonly
-    register_apply_edge_func register_apply_node_func register_message_func register_reduce_func set_e_initializer
-    set_e_repr set_n_initializer set_n_repr successors to update_all
+    add_edge add_edges add_nodes all_edges apply_edges apply_nodes edata edge_ids edges
+    find_edges has_edges_between in_degrees in_edges is_readonly ndata nodes number_of_edges number_of_nodes
+    out_degrees out_edges pull readonly register_apply_edge_func register_apply_node_func register_message_func
+    register_reduce_func set_e_initializer set_n_initializer to update_all
 """
 
 
@@ -39,7 +36,7 @@ GRAPH = """
         (
             DGLGraph([(0, 1)]),
             GRAPH,
-            "send recv push subgraph local_var local_scope parent_nid prop_nodes init_ndata",
+            "send recv push subgraph local_var parent_nid prop_nodes init_ndata successors",
         ),
         (dgl.contrib, "sampling", "KVClient graph_store data dis_kvstore"),
         (
@@ -67,6 +64,8 @@ def test_every_old_name_is_there_or_names_the_page(
 def test_errors_name_a_page_that_there_is() -> None:
     text = (ROOT / "docs" / "coming-from-dgl.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {PAGE}\n")
+    with pytest.raises(AttributeError, match=r"use g.ndata.pop\(key\); the page"):
+        DGLGraph().pop_n_repr("x")
 
 
 def test_the_ways_of_the_page() -> None:
@@ -82,5 +81,5 @@ def test_the_ways_of_the_page() -> None:
     assert some.ndata["h"].tolist() == [1.0, 6.0, 4.0]
     simple = DGLGraph(tuple(torch.unique(torch.stack(g.all_edges()), dim=1)))  # to_simple
     assert simple.all_edges()[0].tolist() == [0, 1, 2]
-    matrix = g.adjacency_matrix_scipy()
+    matrix = nodeflow.convert.to_scipy(g.graph)
     assert DGLGraph(matrix @ matrix).number_of_edges() > 0  # khop_graph

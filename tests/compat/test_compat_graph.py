@@ -35,9 +35,6 @@ def test_what_a_graph_is_made_of() -> None:
         g = DGLGraph(data)
         assert pairs(g) == edges
         assert g.number_of_nodes() == 3
-        assert g.is_multigraph
-    g.from_scipy_sparse_matrix(coo.T)
-    assert sorted(pairs(g)) == sorted((v, u) for u, v in edges)
     # a matrix that is not square is filled up
     csr = scipy.sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])
     assert (pairs(DGLGraph(csr)), len(DGLGraph(csr))) == ([(0, 1), (0, 2)], 3)
@@ -51,24 +48,15 @@ def test_what_a_graph_is_made_of() -> None:
 def test_networkx() -> None:
     given = networkx.DiGraph()
     given.add_nodes_from(range(4))
-    given.add_edge(2, 3, id=2, a=6)
-    given.add_edge(0, 1, id=0, a=5)
-    given.add_edge(1, 2, id=1, a=2)
+    for u in (2, 0, 1):
+        given.add_edge(u, u + 1, id=u)
     assert pairs(DGLGraph(given)) == [(0, 1), (1, 2), (2, 3)]
     assert sorted(pairs(DGLGraph(networkx.path_graph(3)))) == [(0, 1), (1, 0), (1, 2), (2, 1)]
-    assert pairs(DGLGraph({0: [1], 1: [2]})) == [(0, 1), (1, 2)]
-    named = networkx.DiGraph([("b", "c"), ("a", "b")])
-    networkx.set_node_attributes(named, {"a": 1.0, "b": 2.0, "c": 3.0}, "x")
-    networkx.set_edge_attributes(named, {("b", "c"): 4.0, ("a", "b"): 5.0}, "w")
     with pytest.raises(TypeError, match="integers 0 to n - 1"):
-        DGLGraph(named)
-    g = DGLGraph()
-    g.from_networkx(named, ["x"], ["w"])  # in sorted order
-    assert g.ndata["x"].tolist() == [1.0, 2.0, 3.0]
-    ends = dict(zip(pairs(g), g.edata["w"].tolist(), strict=True))
-    assert ends == {(0, 1): 5.0, (1, 2): 4.0}
-    g.from_networkx(given, edge_attrs=["a"])
-    assert g.edata["a"].tolist() == [5, 2, 6]
+        DGLGraph(networkx.DiGraph([("b", "c")]))
+    given.edges[0, 1]["id"] = 2
+    with pytest.raises(ValueError, match="edge_ids"):
+        DGLGraph(given)
 
 
 @given(edges=edge_lists())
@@ -80,7 +68,6 @@ def test_queries(edges: Edges) -> None:
     every = list(zip(edges.src, edges.dst, strict=True))
     n = edges.num_nodes
     assert pairs(g) == every
-    assert g.is_multigraph == (len(set(every)) < len(every))
     assert g.in_degrees().tolist() == [edges.dst.count(v) for v in range(n)]
     assert g.out_degrees().tolist() == [edges.src.count(v) for v in range(n)]
     assert g.out_degrees(0).tolist() == [edges.src.count(0)]
@@ -101,29 +88,13 @@ def test_queries(edges: Edges) -> None:
         ]
         for v in range(n):
             ids = [e for e, pair in enumerate(every) if pair == (u, v)]
-            assert g.has_edge_between(u, v) is bool(ids)
-            assert g.edge_id(u, v, return_array=True).tolist() == ids
+            assert g.edge_ids(u, v, return_uv=True)[2].tolist() == ids
             if len(ids) == 1:
-                assert g.edge_id(u, v) == ids[0]
+                assert g.edge_ids(u, v).tolist() == ids
             else:
                 with pytest.raises(ValueError, match="no edge" if not ids else "several edges"):
                     g.edge_ids(u, v)
-    by_ends = g.all_edges("eid", "srcdst").tolist()
-    assert by_ends == sorted(range(len(every)), key=lambda e: (*every[e], e))
-    dense = np.zeros((n, n))
-    np.add.at(dense, (edges.dst, edges.src), 1)
-    np.testing.assert_array_equal(g.adjacency_matrix().to_dense().numpy(), dense)
-    np.testing.assert_array_equal(
-        g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T
-    )
-    coo = g.adjacency_matrix_scipy(transpose=True, fmt="coo")  # which keeps repeated edges apart
-    assert [*zip(coo.row.tolist(), coo.col.tolist(), strict=True)] == every
-    assert [*zip(*(end.tolist() for end in g.find_edges(coo.data)), strict=True)] == every
-    stored = g.adjacency_matrix_scipy()
-    assert sorted(stored.data.tolist()) == list(range(len(every)))
-    into, out, both = (g.incidence_matrix(end).to_dense() for end in ("in", "out", "both"))
-    np.testing.assert_array_equal((into @ out.T).numpy(), dense)
-    assert torch.equal(both, into - out)
+    assert g.all_edges("eid", "eid").tolist() == list(range(len(every)))
 
 
 def test_growing_keeps_columns() -> None:
@@ -131,52 +102,20 @@ def test_growing_keeps_columns() -> None:
     g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, 9.0, dtype=dtype), "x")
     g.add_nodes(2)
     g.ndata["x"] = torch.tensor([1.0, 2.0])
-    g.add_nodes(2, {"y": torch.tensor([[3.0], [4.0]])})
-    g.add_edges([0, 1], 3, {"w": torch.tensor([5.0, 6.0])})
+    g.add_nodes(2)
+    g.add_edges([0, 1], 3)
+    g.edata["w"] = torch.tensor([5.0, 6.0])
     assert g.ndata["x"].tolist() == [1.0, 2.0, 9.0, 9.0]
-    assert g.ndata["y"].tolist() == [[0.0], [0.0], [3.0], [4.0]]
     g.add_edge(3, 0)
     assert g.edata["w"].tolist() == [5.0, 6.0, 0.0]
-    assert (pairs(g), len(g.nodes), len(g.edges), 3 in g, 4 in g) == (
-        [(0, 3), (1, 3), (3, 0)],
-        4,
-        3,
-        True,
-        False,
-    )
+    assert (pairs(g), len(g.nodes), len(g.edges)) == ([(0, 3), (1, 3), (3, 0)], 4, 3)
     g.add_edges([], [])
-    for wrong in ({"x": torch.zeros(2)}, {"x": torch.zeros(1, 2)}, {"x": torch.zeros(1).long()}):
-        with pytest.raises(ValueError, match="column 'x'"):
-            g.add_nodes(1, wrong)
     assert len(g) == 4
     assert not g.is_readonly
     g.readonly()
     with pytest.raises(ValueError, match="read-only"):
         g.add_nodes(1)
     g.readonly(False)
-
-
-def test_sorted_edges() -> None:
-    edges = [(2, 0), (1, 0), (0, 0), (1, 0)]
-    assert DGLGraph(edges).in_edges(0, "eid").tolist() == [0, 1, 2, 3]
-    g = DGLGraph(edges, sort_csr=True, edge_frame={"w": torch.arange(4.0)})
-    assert g.in_edges(0, "eid").tolist() == [2, 1, 3, 0]
-    assert pairs(g) == edges
-    whole = nodeflow.Graph.from_edges(
-        [1, 0], [0, 0], ndata={"x": torch.ones(2)}, edata={"w": torch.arange(2)}
-    )
-    both = DGLGraph(whole, sort_csr=True)
-    assert (
-        both.in_edges(0, "eid").tolist(),
-        both.ndata["x"].tolist(),
-        both.edata["w"].tolist(),
-    ) == (
-        [1, 0],
-        [1, 1],
-        [0, 1],
-    )
-    g.update_all(fn.copy_edge("w", "m"), lambda n: {"first": n.mailbox["m"][:, 0]})
-    assert g.ndata["first"].tolist() == [2.0, 0.0, 0.0]
 
 
 # -------------------------------------------------------------------------------------------------------------
@@ -190,26 +129,10 @@ def test_rows_of_frames() -> None:
     assert g.nodes[:].data is g.ndata
     assert g.nodes[2].data["x"].tolist() == [2.0]
     assert g.nodes().tolist() == [0, 1, 2]
-    old = g.ndata["x"]
-    g.set_n_repr({"x": torch.tensor([7.0])}, 1, inplace=True)
-    assert (g.ndata["x"] is old, old.tolist()) == (True, [1.0, 7.0, 2.0])
-    # which does not fit into the old memory
-    g.set_n_repr({"x": torch.zeros(3, 2), "y": torch.zeros(3)}, inplace=True)
-    assert (g.ndata["x"].shape, old.tolist(), len(g.nodes[[0]].data)) == (
-        (3, 2),
-        [1.0, 7.0, 2.0],
-        2,
-    )
-    g.set_n_repr({"x": old, "y": g.ndata["y"]}, inplace=True)
-    g.ndata.pop("y")
     g.edges[0, 1].data["w"] = torch.tensor([3.0, 4.0])  # both edges of the pair
     assert g.edata["w"].tolist() == [3.0, 0.0, 4.0]
-    g.set_e_repr({"w": torch.zeros(3)})
-    assert g.get_e_repr([1])["w"].tolist() == [0.0]
-    assert g.pop_e_repr("w").tolist() == [0.0] * 3
-    assert (g.edge_attr_schemes(), g.node_attr_schemes()) == ({}, {"x": ((), torch.float32)})
     assert g.to("cpu") is g
-    assert repr(g).startswith("DGLGraph(num_nodes=3, num_edges=3, ndata_schemes={'x'")
+    assert repr(g) == "DGLGraph(num_nodes=3, num_edges=3, ndata=['x'], edata=['w'])"
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -264,17 +187,5 @@ def test_registered_functions_of_a_graph() -> None:
     g.apply_nodes(v=0)
     g.update_all()
     assert g.ndata["h"].tolist() == [0.0, 100.0, 20.0]
-    old = g.ndata["h"]
-    g.pull([1], apply_node_func=None, inplace=True)
-    assert (g.ndata["h"] is old, old.tolist()) == (True, [0.0, 0.0, 20.0])
-
-
-def test_gradients_flow_through_a_graph() -> None:
-    g = DGLGraph([(0, 1), (0, 2), (1, 2)])
-    h = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
-    g.ndata["h"] = h
-    g.update_all(fn.copy_src("h", "m"), fn.sum("m", "s"))
-    g.pull([2], fn.copy_src("s", "m"), fn.sum("m", "t"))
-    g.ndata["t"].sum().backward()
-    assert h.grad is not None
-    assert h.grad.tolist() == [[1.0], [0.0], [0.0]]  # only 0 -> 1 -> 2; node 0 receives nothing
+    g.pull([1], apply_node_func=None)
+    assert g.ndata["h"].tolist() == [0.0, 0.0, 20.0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import runpy
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,22 +14,9 @@ from _support.pages import ROOT
 import nodeflow.compat.dgl as dgl
 
 
-class Communities(NamedTuple):
-    """Adjacency (a scipy matrix, symmetric, with self-loops), features, labels and ids of two sets
-    of nodes.
-    """
-
-    adj: scipy.sparse.coo_matrix
-    features: np.ndarray
-    labels: np.ndarray
-    train_nid: np.ndarray
-    test_nid: np.ndarray
-    num_labels: int
-
-
 def communities(
     num_nodes: int = 800, num_labels: int = 6, degree: int = 6, seed: int = 3
-) -> Communities:
+) -> SimpleNamespace:
     """Return a graph in which 7 of 10 edges stay in a community; a feature row is its community
     plus large noise.
     """
@@ -48,8 +35,13 @@ def communities(
     features = np.eye(num_labels)[labels] @ random.normal(size=(num_labels, 16)) * 0.3
     features = (features + random.normal(size=features.shape)).astype(np.float32)
     order = random.permutation(num_nodes)
-    return Communities(
-        adj.tocoo(), features, labels, order[: num_nodes // 2], order[num_nodes // 2 :], num_labels
+    return SimpleNamespace(
+        adj=adj.tocoo(),
+        features=features,
+        labels=labels,
+        train_nid=order[: num_nodes // 2],
+        test_nid=order[num_nodes // 2 :],
+        num_labels=num_labels,
     )
 
 

@@ -102,30 +102,16 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
 
 
 @THREE.on_every_rank
-def test_plans_send_rows_without_ids_and_only_those_that_changed(graph: Graph, rank: int) -> None:
+def test_plans_send_rows_without_ids(graph: Graph, rank: int) -> None:
     plan = ExchangePlan(graph)
     count = plan.num_masters
-    counters = graph.peers.counters
     assert plan.partners == [r for r in (0, 2) if r != rank] if rank != 1 else not plan.partners
     mirrors = plan.broadcast(X[graph.masters])
     assert torch.equal(mirrors, X[plan.nodes[count:]])
-    sent = counters.by_kind["rows of mirrors"]
-    changed = torch.tensor([v % 4 == 0 for v in graph.masters.tolist()], dtype=torch.bool)
-    newer = torch.where(changed[:, None], 9.0, X[graph.masters])
-    whole = torch.where((torch.arange(NODES) % 4 == 0)[:, None], 9.0, X)
-    assert plan.broadcast(newer, changed=changed, into=mirrors) is mirrors
-    assert torch.equal(mirrors, whole[plan.nodes[count:]])
-    if rank != 1:
-        assert counters.by_kind["rows of mirrors"] - sent < 0.5 * sent
     sums = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count))
     others = [set(THREE.all[r].src.tolist()) | set(THREE.all[r].rows.tolist()) for r in range(3)]
     expected = [sum(v in others[r] for r in range(3) if r != rank) for v in graph.masters.tolist()]
     assert sums.tolist() == expected
-    odd = torch.from_numpy(plan.nodes[count:] % 2 == 1)
-    some = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count), changed=odd)
-    assert some.tolist() == [
-        n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)
-    ]
 
 
 def test_mistakes_and_out(tmp_path: Path) -> None:
@@ -138,8 +124,6 @@ def test_mistakes_and_out(tmp_path: Path) -> None:
         plan = ExchangePlan(graph)
         with pytest.raises(ValueError, match="rows must have"):
             plan.broadcast(torch.zeros(NODES + 1, 2))
-        with pytest.raises(ValueError, match="changed and into belong together"):
-            plan.broadcast(torch.zeros(plan.num_masters, 2), into=torch.zeros(plan.num_mirrors, 2))
         with pytest.raises(ValueError, match="folder must be None"):
             model.inference(graph, X, folder=folder)
         out = torch.zeros(len(graph.masters), 3, dtype=torch.float64)
@@ -190,18 +174,11 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
     parts.run(computed)
 
 
-def test_sparse_rows_of_which_only_some_travel_are_refused() -> None:
+def test_sparse_rows_are_not_added_up() -> None:
     def refused(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)
         plan = ExchangePlan(graph)
-        own, mirrors = (
-            torch.zeros(count, 4).to_sparse_csr() for count in (plan.num_masters, plan.num_mirrors)
-        )
-        changed = np.ones(plan.num_masters, np.bool_)
-        with pytest.raises(
-            TypeError, match=r"rows must be dense .* where only those that changed travel"
-        ):
-            plan.broadcast(own, changed=changed, into=mirrors)
+        mirrors = torch.zeros(plan.num_mirrors, 4).to_sparse_csr()
         with pytest.raises(TypeError, match="rows must be dense to be added up"):
             plan.reduce(mirrors, torch.zeros(plan.num_masters, 4))
 

@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse
 import torch
 from _support.graphs import random_graph
-from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow
+from nodeflow import FullSampler, Graph, NeighborSampler
 
 SAMPLERS = {
     "full": lambda g, flows: FullSampler(g, flows),
@@ -34,13 +33,6 @@ def adjacency(graph: Graph) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.ones(len(src)), (dst, src)), shape=(graph.num_nodes,) * 2)
 
 
-def sums(batch: NodeFlow, h: Tensor) -> Tensor:
-    """Sum along every flow, with the batch's own estimator weights."""
-    for flow in batch.flows:
-        h = flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
-    return h
-
-
 @pytest.mark.parametrize("flows", [1, 2, 3, 4])
 def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
     graph = random_graph(flows, 60, 150)
@@ -54,15 +46,6 @@ def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
         expected = a @ expected
         np.testing.assert_allclose(value, expected[flow.dst_layer.parent_nid], rtol=0, atol=1e-10)
     assert value[batch.seed_index].equal(value[[0, 1, 1, 2, 3]])
-
-
-def test_out_direction_is_the_transposed_product():
-    graph = random_graph(7, 60, 150)
-    a = adjacency(graph)
-    h = np.random.default_rng(2).normal(size=(60, 2))
-    batch = FullSampler(graph.view("out"), 2)([5, 17, 0])
-    value = sums(batch, torch.from_numpy(h)[batch.front.parent_nid])
-    np.testing.assert_allclose(value, (a.T @ (a.T @ h))[batch.seeds], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -24,7 +24,6 @@ from nodeflow import (
     create_full_node_flow,
     create_node_flow,
 )
-from nodeflow.datasets import read_folder
 from nodeflow.testing import assert_same_node_flow, assert_valid, node_flows
 
 
@@ -204,12 +203,3 @@ def test_batches_travel_between_processes(graph):
         back = pool.apply(_sample, (graph,))  # sampled there, used here
     assert back.parent is graph
     assert_same_node_flow(back, batch)
-
-
-def test_a_real_batch(shared_data):
-    graph = read_folder(shared_data / "cora").graph
-    batch = NeighborSampler(graph, [5, 10])(range(0, 2_000, 7))
-    data = pickle.dumps(batch)
-    assert len(data) <= 1.1 * payload(batch) + 4_000
-    assert_same_node_flow(pickle.loads(data), batch)
-    assert_valid(batch)

@@ -5,7 +5,6 @@ with all edges.
 from __future__ import annotations
 
 import copy
-import pickle
 from math import comb
 
 import pytest
@@ -20,7 +19,6 @@ from nodeflow import (
     LaborSampler,
     NeighborSampler,
     NodeFlow,
-    NodeFlowLoader,
     create_full_node_flow,
     create_node_flow,
     flow_from_edges,
@@ -164,27 +162,6 @@ def test_degrees_by_hand():
         degrees(graph.view("both"))
     with pytest.raises(KeyError, match=r"weight: graph\.edata has no column 'p'"):
         degrees(graph.view(weight="p"))
-
-
-def test_batches_carry_them_through_loaders_pickles_and_append(graph):
-    with_degrees(graph)
-    conv = make_conv("both", True, 2)
-    model = FlowModel([conv, make_conv("both", True, 2)])
-    h = values((6, 2))
-    expected = model.inference(graph, h)
-    for workers in (0, 1):
-        loader = NodeFlowLoader(
-            FullSampler(graph, 2), range(6), batch_size=6, ndata=DEGREES, num_workers=workers
-        )
-        (batch,) = loader
-        rows = h[batch.front.parent_nid]
-        assert_near(model(batch, rows).detach(), expected)
-        assert_near(model(pickle.loads(pickle.dumps(batch)), rows).detach(), expected)
-        assert_near(model(batch.to("cpu"), rows).detach(), expected)
-    halves = [FullSampler(graph, 1)(range(6)) for _ in range(2)]
-    for half in halves:
-        half.copy_from_parent(DEGREES)
-    assert_near(model(halves[0].append(halves[1]), h).detach(), expected)
 
 
 @pytest.mark.parametrize(("norm", "missing"), [("right", "'in_degree' in the destination"),

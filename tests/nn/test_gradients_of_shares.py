@@ -162,19 +162,3 @@ def test_batch_norm_has_rows_of_its_own():
     for name, value in model.named_buffers():
         assert name not in before or value.equal(before[name])
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
-
-
-def test_masks_by_node_are_those_of_one_process():
-    sampler = NeighborSampler(GRAPH, [2, 3])
-    drop = NodeDropout(0.5, seed=3)
-    (single,) = loaders(sampler, 1, seeds=range(24))
-    ranks = loaders(sampler, 3, seeds=range(24))
-    for step, (whole, *parts) in enumerate(zip(single, *ranks, strict=True)):
-        for i in range(3):
-            masks = drop(torch.ones(len(whole.layers[i]), 8), whole.layers[i], layer=i, step=step)
-            of_node = dict(zip(whole.layers[i].parent_nid.tolist(), masks.tolist(), strict=True))
-            for batch in parts:
-                mine = drop(
-                    torch.ones(len(batch.layers[i]), 8), batch.layers[i], layer=i, step=step
-                ).tolist()
-                assert mine == [of_node[node] for node in batch.layers[i].parent_nid.tolist()]

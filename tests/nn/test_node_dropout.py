@@ -39,13 +39,6 @@ def test_masks_do_not_depend_on_the_other_rows(nodes, width, whole):
     assert together.equal(torch.cat([mask(drop, [node], width) for node in nodes]))
 
 
-def test_the_same_in_contexts():
-    batch = NeighborSampler(random_graph(), [-1, -1], disjoint=True)([1, 1, 2, 3])
-    kept = mask(NodeDropout(), batch.front, 16)
-    for node in batch.front.parent_nid.unique():
-        assert len(kept[batch.front.parent_nid == node].unique(dim=0)) == 1
-
-
 def test_layers_steps_and_seeds_have_masks_of_their_own():
     """Joint tables of 2 x 2 cells, 40,000 entries: if one in 50 were a copy, n r^2 = 16 at p = 1/2,
     and more below.

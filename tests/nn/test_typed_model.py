@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from _support.typed_nn import TYPES, by_type, typed_graph
+from _support.typed_nn import TYPES, typed_graph
 from torch import nn as torch_nn
 
 from nodeflow import (
@@ -153,14 +153,6 @@ def test_a_compiled_model():
         warnings.simplefilter("ignore")  # tracing looks at attributes that warn
         rows = torch.compile(model, backend="eager")(batch)
     torch.testing.assert_close(rows, model(batch))
-
-
-def test_rows_may_be_given():
-    graph = typed_graph()
-    model = nn.TypedModel(encoder(), convs("sage", graph), 3).double()
-    batch = batch_of(graph)
-    torch.testing.assert_close(model(batch, model.encoder(batch)), model(batch))
-    assert by_type(graph.schema, batch.back.parent_nid, model(batch))["author"].shape == (2, 3)
 
 
 @pytest.mark.parametrize(

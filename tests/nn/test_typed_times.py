@@ -123,20 +123,3 @@ def test_later_rows_change_no_prediction(now, sampler):
     later = shuffled(database[0], database[2], now, rng)
     after = predictions(later, database, now, "user", np.arange(12), sampler)
     assert torch.equal(before, after) == (sampler != "no times")
-
-
-@pytest.mark.skipif(
-    not F1.exists(), reason="the data set is not in the folder beside the repository"
-)
-@pytest.mark.parametrize("sampler", ["recent", "uniform"])
-def test_later_rows_of_races_change_no_prediction(sampler, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    tables, links, times, now, _ = __import__("typed_tasks").tables_of(F1)
-    drivers = np.arange(0, len(tables["drivers"]), 7)
-    rng = np.random.default_rng(0)
-    database = tables, links, times
-    before = predictions(tables, database, now, "drivers", drivers, sampler)
-    after = predictions(
-        shuffled(tables, times, now, rng), database, now, "drivers", drivers, sampler
-    )
-    assert torch.equal(before, after)

@@ -84,20 +84,6 @@ def test_sums_are_those_of_float32_rounded_once(reduce):
     assert torch.equal(aggregate(edges, h, reduce), aggregate(edges, h.float(), reduce).bfloat16())
 
 
-@pytest.mark.parametrize("count", [1000, 4096])
-def test_ones_add_up_in_both_directions(count):
-    edges = Structure(torch.tensor([0, count]), torch.zeros(count, dtype=torch.int64), 1)
-    h = torch.ones(1, 20, dtype=torch.bfloat16, requires_grad=True)
-    out = aggregate(edges, h, "sum")
-    assert out.unique().tolist() == [torch.tensor(float(count)).bfloat16()]
-    out.backward(torch.ones_like(out))
-    assert h.grad.unique().tolist() == out.unique().tolist()
-    # one source, many destinations
-    fan = Structure(torch.arange(count + 1), torch.zeros(count, dtype=torch.int64), 1)
-    aggregate(fan, h := torch.ones(1, 3, dtype=torch.bfloat16, requires_grad=True)).sum().backward()
-    assert h.grad.tolist() == [[torch.tensor(float(count)).bfloat16()] * 3]
-
-
 def test_every_rounding_to_the_nearest_number():
     """Ties, denormal numbers, overflow to infinity and NaN, as torch rounds them."""
     bits = torch.cat([torch.arange(0, 2**32, 65_521), torch.arange(2**16) * 2**16 + 2**15]).to(
@@ -129,8 +115,7 @@ def test_threads_change_no_bit():
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_linear_maps_under_autocast(sparse, relu, products):
+def test_sparse_linear_maps_under_autocast(relu, products):
     make = torch.Generator().manual_seed(5)
     x = torch.randn(2100, 12, generator=make) * (torch.rand(2100, 12, generator=make) < 0.3)
     weight = torch.randn(9, 12, generator=make)
@@ -138,16 +123,13 @@ def test_linear_maps_under_autocast(sparse, relu, products):
     results = []
     for exact in (False, True):
         dtype = torch.float64 if exact else torch.float32
-        rows = x.to(dtype)
         leaves = [leaf.detach().to(dtype).requires_grad_() for leaf in (weight, bias)]
-        inputs = rows.to_sparse_csr() if sparse else (rows := rows.clone().requires_grad_())
+        inputs = x.to(dtype).to_sparse_csr()
         with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
             out = linear_sum((inputs, leaves[0]), bias=leaves[1], relu=relu)
             assert exact or out.dtype == torch.bfloat16
         out.backward(torch.ones_like(out) / 2100)
-        results.append(
-            [out.detach(), *(leaf.grad for leaf in (*leaves, *([] if sparse else [rows])))]
-        )
+        results.append([out.detach(), *(leaf.grad for leaf in leaves)])
     assert all(tensor.dtype == torch.float32 for tensor in results[0][1:])
     for low_bits, expected in zip(*results, strict=True):
         # a ReLU may flip near 0
@@ -203,17 +185,11 @@ def test_dropout_is_decided_by_torchs_random_state():
     torch.manual_seed(1)
     assert torch.equal(first, dropout(h, 0.5))
     assert not torch.equal(first, second)
+    state = torch.get_rng_state()
     assert torch.equal(dropout(h, 0.0), h)
+    assert torch.equal(torch.get_rng_state(), state)
     assert dropout(h[:0], 0.5).shape == (0, 7)
     assert not dropout(h, 1.0).any()
-
-
-def test_dropout_of_float32_is_that_of_torch():
-    h = torch.ones(50, 7)
-    torch.manual_seed(1)
-    dropped = dropout(h, 0.4)
-    torch.manual_seed(1)
-    assert torch.equal(dropped, nn.functional.dropout(h, 0.4))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 9, 2047, 4173])
@@ -336,11 +312,3 @@ def test_nothing_or_everything_is_dropped(rate):
     kept = mapped(x, weight, bias, relu=True)
     assert torch.equal(out, kept if rate == 0 else torch.zeros_like(kept))
     assert bool(bias.grad.any()) == (rate == 0)
-
-
-def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn():
-    h = torch.randn(50, 3).bfloat16()
-    state = torch.get_rng_state()
-    assert torch.equal(dropout(h, 0.0), h)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(dropout(h, 1.0), torch.zeros_like(h))

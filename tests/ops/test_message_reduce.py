@@ -89,22 +89,6 @@ def test_no_edges_give_zero_with_a_positive_sign(reduce, dtype):
         assert not torch.signbit(out[0]).any()
 
 
-def test_a_hub_is_cut_and_its_parts_reduced_again():
-    generator = torch.Generator().manual_seed(0)
-    count = 100_000
-    structure = Structure(
-        torch.tensor([0, count]), torch.randint(9, (count,), generator=generator), 9
-    )
-    h = torch.rand(9, 3, generator=generator).double() + 0.5
-    w = torch.rand(count, 3, generator=generator).double()
-    messages = h[structure.indices] * w
-    with pieces_of(1000):
-        for reduce in REDUCTIONS:
-            expected = getattr(messages, {"max": "amax", "min": "amin"}.get(reduce, reduce))(0)
-            got = ops.message_reduce(structure, "mul", "u", h, "e", w, reduce)
-            torch.testing.assert_close(got[0], expected, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_of_short_floats_add_in_float32(dtype, weighted):

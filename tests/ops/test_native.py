@@ -233,13 +233,6 @@ def test_sources_that_stay_in_the_cache_are_added_to_with_the_same_bits(cached, 
     assert torch.equal(sums, native.weighted_sum(again, "u", g, w, False))
 
 
-def test_torch_and_compiled_loops_agree(torch_only):
-    structure = random_structure()
-    compiled = passes(structure, torch.float64)
-    torch_only()
-    torch.testing.assert_close(compiled, passes(structure, torch.float64), rtol=1e-10, atol=1e-10)
-
-
 def test_first_and_second_gradients(torch_only):
     structure = Edges(3, 3, [(0, 0), (1, 0), (1, 0), (2, 2), (0, 2), (1, 2), (2, 2)]).structure
     h = values(3, (2, 5), 1).requires_grad_()

@@ -188,17 +188,6 @@ def test_types_of_weights_and_ids(weight, wide):
         check(of, rows_of(5, kind), [7, 8, 9, 7])
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
-@pytest.mark.parametrize("filtered", [False, True])
-def test_directions_and_filters(direction, filtered):
-    mask = torch.arange(EDGES) % 4 != 0 if filtered else None
-    check(
-        example(direction=direction, edge_filter=mask),
-        rows_of(6, torch.float16),
-        range(0, NODES, 3),
-    )
-
-
 @pytest.mark.parametrize("kind", NARROW)
 def test_every_narrow_number_is_widened_exactly(kind):
     bits = torch.arange(2**16, dtype=torch.int32).to(torch.uint16).view(kind)

@@ -1,33 +1,24 @@
 """Data of graphs in the way of DGL 0.4: structures made of what programs pass, and frames.
 
-Frames have schemes, initialisers, rows of some ids, and can be written in place.
+Frames have initialisers, and rows of some ids that can be set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import describe
 from nodeflow._core.rows.rows import take_rows
-from nodeflow.convert import from_networkx, from_scipy
+from nodeflow.convert import from_scipy
 from nodeflow.flow import written
 from nodeflow.graph import Frame, Graph
 
 Initializer: TypeAlias = Callable[..., Tensor]
 """A function of shape, dtype, device and range of ids that makes rows of a column."""
-
-
-class Scheme(NamedTuple):
-    """Shape of a row and dtype of a column."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
 
 
 class Space(NamedTuple):
@@ -66,32 +57,9 @@ class Rows(MutableMapping[str, Tensor]):
         return len(self._frame)
 
 
-def schemes(frame: Frame) -> dict[str, Scheme]:
-    """Return the scheme of every column."""
-    return {name: Scheme(tuple(column.shape[1:]), column.dtype) for name, column in frame.items()}
-
-
 def as_initializer(function: Initializer) -> Initializer:
     """Return DGL's initialiser, which takes a range of ids too, as a Frame takes it."""
     return lambda shape, dtype, device: function(shape, dtype, device, slice(0, shape[0]))
-
-
-@contextmanager
-def in_place(frame: Frame, wanted: bool) -> Iterator[None]:
-    """Put columns that are replaced inside into the memory of the old ones, without gradient, where
-    that is wanted.
-    """
-    if wanted:
-        before = frame.snapshot()
-    else:
-        before = {}
-    yield
-    for name, old in before.items():
-        new = frame.get(name)
-        if new is not None and new is not old and new.shape == old.shape and new.dtype == old.dtype:
-            with torch.no_grad():
-                old.copy_(new)
-            frame[name] = old
 
 
 def structure_of(data: Any) -> Graph:
@@ -122,9 +90,8 @@ def structure_of(data: Any) -> Graph:
     return from_scipy(data)
 
 
-def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[str] = ()) -> Graph:
-    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, with attributes
-    as columns.
+def of_networkx(data: Any) -> Graph:
+    """Return the graph of a networkx graph, without columns.
 
     Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An
     undirected edge becomes two. The nodes must be 0 to n - 1.
@@ -132,46 +99,17 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
     import networkx
 
     if not isinstance(data, networkx.Graph):
-        try:
-            data = networkx.DiGraph(data)
-        except Exception as error:
-            raise TypeError(
-                "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
-                f"{describe(data)}"
-            ) from error
+        raise TypeError(
+            "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
+            f"{describe(data)}"
+        )
     size = data.number_of_nodes()
     if {*data.nodes} != {*range(size)}:
         raise TypeError(
-            "networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers "
-            "others"
+            "networkx nodes must be the integers 0 to n - 1; nodeflow.convert.from_networkx "
+            "numbers others"
         )
-    # a multigraph whose nodes come by id, and whose edges have their ids as keys
-    ordered = networkx.MultiDiGraph()
-    ordered.add_nodes_from((node, data.nodes[node]) for node in range(size))
-    if data.is_directed():
-        edges = data
-    else:
-        edges = data.to_directed()
-    for number, (u, v, attributes) in enumerate(edges.edges(data=True)):
-        ordered.add_edges_from([(u, v, int(attributes.get("id", number)), attributes)])
-    if ordered.number_of_edges() < edges.number_of_edges():
-        raise ValueError("edges must have distinct ids in their attribute 'id', but two share one")
-    graph, _ = from_networkx(
-        ordered, node_columns=[*node_attrs], edge_columns=[*edge_attrs], keys_are_ids=True
-    )
-    return graph
-
-
-def sorted_by_source(graph: Graph) -> Graph:
-    """Return a graph with the same columns in which the edges into a node are sorted by source."""
-    indptr, indices, _ = graph.csc()
-    order = np.lexsort((indices, np.repeat(np.arange(graph.num_nodes), np.diff(indptr))))
-    ids = graph.stored_edge_ids[order]
-    return Graph(indptr, indices[order], edge_ids=ids, ndata=graph.ndata, edata=graph.edata)
-
-
-def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
-    """Return the sparse tensor with a one, float32, at every entry of ``index`` ``[2, k]``."""
-    return torch.sparse_coo_tensor(
-        index, torch.ones(index.shape[1]), shape, check_invariants=False
-    ).to(ctx)
+    edges = data.to_directed(as_view=True).edges(data="id")
+    ends = [(u, v, number if eid is None else eid) for number, (u, v, eid) in enumerate(edges)]
+    src, dst, ids = np.array(ends, np.int64).reshape(-1, 3).T
+    return Graph.from_edges(src, dst, num_nodes=size, edge_ids=ids)

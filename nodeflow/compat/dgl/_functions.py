@@ -18,7 +18,7 @@ from nodeflow import flow, ops
 from nodeflow._core.base.checks import _All
 from nodeflow._core.in_torch.ragged import ends_of
 from nodeflow._core.rows.rows import take_rows
-from nodeflow.flow import Part, columns_at, distinct, run, written
+from nodeflow.flow import Part, apply_to_layer, columns_at, distinct, run, written
 from nodeflow.fn import MessageFunction
 from nodeflow.graph import Frame, Graph
 
@@ -185,14 +185,7 @@ def apply_nodes(graph: Graph, function: Any, v: Any) -> None:
     """Apply a function to distinct nodes, or to ALL, and store what it returns; the other rows
     stay.
     """
-    rows = None
-    ids = torch.arange(graph.num_nodes)
-    if not isinstance(v, _All):
-        # a repeated node would get one of two results by chance
-        ids = rows = torch.from_numpy(distinct(v, "v", graph.num_nodes, "node"))
-    nodes = NodeBatch(flow.NodeBatch(columns_at(graph.ndata, NODES, rows), lambda: ids, len(ids)))
-    columns = dict(Frame(len(ids), function(nodes)))
-    graph.ndata.update(written(graph.ndata, columns, rows, NODES))
+    apply_to_layer(flow.Layer(graph.num_nodes, data=graph.ndata), NODES, of_nodes(function), v)
 
 
 def apply_edges(graph: Graph, function: Any, edges: Any) -> None:

@@ -4,40 +4,31 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partialmethod
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
+from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids
 from nodeflow.compat.dgl._data import (
     Rows,
-    Scheme,
     Space,
     as_initializer,
-    in_place,
-    of_networkx,
-    ones,
-    schemes,
-    sorted_by_source,
     structure_of,
 )
 from nodeflow.compat.dgl._functions import (
     DEFAULT,
-    EDGES,
-    NODES,
     apply_edges,
     apply_nodes,
     update_nodes,
 )
-from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector, refuse
+from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    pass
 
 _Addition: TypeAlias = tuple[int, Ints, Ints]
 """Number of added nodes, and the ends of added edges."""
@@ -55,18 +46,14 @@ class DGLGraph(BaseGraph):
       ``g.edges()`` is ``all_edges``, and ``g.edges[e]`` takes ids of edges, or a pair ``(u, v)`` of
       their ends.
     - ``in_edges``, ``out_edges`` and ``all_edges`` return ``(src, dst)``, with ``form="all"``
-      ``(src, dst, eid)``, with "eid" ids: node by node, ``all_edges`` in the order of ids, or of
-      sources, then destinations (``order="srcdst"``).
-    - ``number_of_nodes``, ``number_of_edges``, ``is_multigraph``, ``has_node``,
-      ``has_edge_between``, ``predecessors``, ``successors``, ``find_edges``, ``in_degree``,
-      ``in_degrees``, ``out_degree`` and ``out_degrees`` are as in DGL.
-    - ``has_nodes`` and ``has_edges_between`` return 1 or 0, int64 ``[k]``; one of ``u`` and ``v``
-      goes with all others.
+      ``(src, dst, eid)``, with "eid" ids: node by node, ``all_edges`` in the order of ids.
+    - ``number_of_nodes``, ``number_of_edges``, ``find_edges``, ``in_degrees`` and ``out_degrees``
+      are as in DGL.
+    - ``has_edges_between`` returns 1 or 0, int64 ``[k]``; one of ``u`` and ``v`` goes with all
+      others.
     - ``register_message_func`` and its like set what calls without a function use;
       ``set_n_initializer`` and ``set_e_initializer`` what fills rows that nobody sets, a function
       of (shape, dtype, device, range).
-    - ``set_n_repr`` and ``set_e_repr`` set columns of all nodes or edges, or of some, with
-      ``inplace`` in their memory.
     - ``to`` moves all columns, in this graph; ``readonly(False)`` allows adding nodes and edges
       again.
 
@@ -78,8 +65,6 @@ class DGLGraph(BaseGraph):
         node_frame, edge_frame: columns by name.
         multigraph: ignored: several edges may always join two nodes.
         readonly: whether adding nodes and edges is refused.
-        sort_csr: whether the in-edges of a node come in the order of their sources instead of their
-            ids.
 
     >>> g = DGLGraph([(0, 1), (2, 1)])
     >>> g.add_edges([1, 1], [0, 2])
@@ -96,10 +81,8 @@ class DGLGraph(BaseGraph):
         edge_frame: Mapping[str, Any] | None = None,
         multigraph: bool | None = None,
         readonly: bool = False,
-        sort_csr: bool = False,
     ) -> None:
         super().__init__(num_blocks=1)
-        self._sorted = bool(sort_csr)
         self.is_readonly = bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
         if isinstance(graph_data, DGLGraph):
@@ -116,7 +99,7 @@ class DGLGraph(BaseGraph):
     def graph(self) -> Graph:
         """The graph of nodeflow, after all that was added so far."""
         if self._added:
-            self._graph = self._grown(self._added)
+            self._graph = self._grown()
             self._added = []
         return self._graph
 
@@ -125,23 +108,21 @@ class DGLGraph(BaseGraph):
         self.is_readonly = bool(readonly_state)
         return self
 
-    def add_nodes(self, num: int, data: Mapping[str, Any] | None = None) -> None:
-        """Add ``num`` nodes, with columns ``data`` of ``num`` rows each; other columns get initial
-        rows.
-        """
+    def add_nodes(self, num: int) -> None:
+        """Add ``num`` nodes, which get initial rows in all columns."""
         none = np.zeros(0, np.int64)
-        self._add(as_count(num, "num"), none, none, data)
+        self._add(as_count(num, "num"), none, none)
 
-    def add_edges(self, u: Any, v: Any, data: Mapping[str, Any] | None = None) -> None:
-        """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all
-        of the others.
+    def add_edges(self, u: Any, v: Any) -> None:
+        """Add edges ``u[i] -> v[i]``, which get initial rows; one node goes with all of the
+        others.
         """
         size = self._graph.num_nodes + sum(num for num, *_ in self._added)
-        self._add(0, *as_pairs(u, v, size), data)
+        self._add(0, *as_pairs(u, v, size))
 
     add_edge = add_edges
 
-    def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
+    def _add(self, num: int, src: Any, dst: Any) -> None:
         if self.is_readonly:
             raise ValueError(
                 "this graph is read-only: call g.readonly(False) before adding nodes or edges"
@@ -156,33 +137,24 @@ class DGLGraph(BaseGraph):
                 f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or "
                 "edge is added"
             )
-        # with columns, build the graph now: if they do not fit, this raises before anything is
-        # added
-        if data:
-            self._graph = self._grown([*self._added, (num, src, dst)], data)
-            self._added = []
-        else:  # programs add edges one by one: rebuilding the graph for each would take quadratic time
-            self._added.append((num, src, dst))
+        # programs add edges one by one: rebuilding the graph for each would take quadratic time
+        self._added.append((num, src, dst))
 
     def _finished(self, graph: Graph) -> Graph:
-        """Return a graph with edges sorted and initialisers set as in this one."""
-        if self._sorted:
-            graph = sorted_by_source(graph)
-        self._prepared(graph.ndata, "ndata")
-        self._prepared(graph.edata, "edata")
+        """Return a graph with the initialisers of this one."""
+        self._prepare(graph.ndata, "ndata")
+        self._prepare(graph.edata, "edata")
         return graph
 
-    def _prepared(self, frame: Frame, side: str) -> Frame:
-        """Return a frame of nodes or edges with the initialisers of this graph."""
+    def _prepare(self, frame: Frame, side: str) -> None:
+        """Set the initialisers of nodes or edges in a frame of this graph."""
         for kind, initial, name in self._initializers:
             if kind == side:
                 frame.set_initializer(initial, name)
-        return frame
 
-    def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
-        """Return the graph with all that was added since the last one; ``data`` are columns of the
-        last addition.
-        """
+    def _grown(self) -> Graph:
+        """Return the graph with all that was added since the last one."""
+        added = self._added
         old = self._graph
         size = old.num_nodes + sum(num for num, *_ in added)
         src, dst = old.edges()
@@ -198,36 +170,7 @@ class DGLGraph(BaseGraph):
                     count = frame.num_rows - len(column)
                     parts.append(frame.initial(name, count, column))
                 frame[name] = torch.cat(parts) if len(parts) > 1 else column
-        if data:
-            num, sources, _ = added[-1]
-            if num:
-                frame = new.ndata
-            else:
-                frame = new.edata
-            count = num or len(sources)
-            if num:
-                where = NODES
-            else:
-                where = EDGES
-            Rows(frame, torch.arange(frame.num_rows - count, frame.num_rows), where).update(data)
         return new
-
-    def from_networkx(self, nx_graph: Any, node_attrs: Any = None, edge_attrs: Any = None) -> None:
-        """Become the graph of a networkx graph, with its nodes in sorted order and attributes as
-        columns.
-        """
-        import networkx
-
-        nx_graph = networkx.convert_node_labels_to_integers(nx_graph, ordering="sorted")
-        self._become(of_networkx(nx_graph, node_attrs or (), edge_attrs or ()))
-
-    def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
-        """Become the graph of a scipy matrix, without columns."""
-        self._become(structure_of(spmat))
-
-    def _become(self, graph: Graph) -> None:
-        self._graph = self._finished(graph)
-        self._added = []
 
     # ---- frames
 
@@ -255,46 +198,12 @@ class DGLGraph(BaseGraph):
         """
         return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
-    def node_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every node column."""
-        return schemes(self.ndata)
-
-    def edge_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every edge column."""
-        return schemes(self.edata)
-
     def _initialize(self, side: str, initializer: Any, field: str | None = None) -> None:
         self._initializers.append((side, as_initializer(initializer), field))
-        self._prepared(getattr(self.graph, side), side)
+        self._prepare(getattr(self.graph, side), side)
 
     set_n_initializer = partialmethod(_initialize, "ndata")
     set_e_initializer = partialmethod(_initialize, "edata")
-
-    def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
-        """Set node columns, at all nodes or at the nodes ``u``."""
-        with in_place(self.ndata, inplace):
-            self.nodes[u].data.update(data)
-
-    def get_n_repr(self, u: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the node columns, at all nodes or at the nodes ``u``."""
-        return dict(self.nodes[u].data)
-
-    def pop_n_repr(self, key: str) -> Tensor:
-        """Remove a node column and return it."""
-        return self.ndata.pop(key)
-
-    def set_e_repr(self, data: Mapping[str, Any], edges: Any = ALL, inplace: bool = False) -> None:
-        """Set edge columns, at all edges or at some."""
-        with in_place(self.edata, inplace):
-            self.edges[edges].data.update(data)
-
-    def get_e_repr(self, edges: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the edge columns, at all edges or at some."""
-        return dict(self.edges[edges].data)
-
-    def pop_e_repr(self, key: str) -> Tensor:
-        """Remove an edge column and return it."""
-        return self.edata.pop(key)
 
     def to(self, ctx: torch.device | str) -> Self:
         """Move all columns to a device, in this graph, and return it."""
@@ -321,15 +230,13 @@ class DGLGraph(BaseGraph):
         message_func: Any = DEFAULT,
         reduce_func: Any = DEFAULT,
         apply_node_func: Any = DEFAULT,
-        inplace: bool = False,
     ) -> None:
         """Compute the nodes ``v`` from messages along their in-edges; repeats count once.
 
         Without any in-edge only ``apply_node_func`` is applied.
         """
         nodes = np.unique(as_ids(as_vector(v), "v", self.graph.num_nodes))
-        with in_place(self.ndata, inplace):
-            self._compute(nodes, message_func, reduce_func, apply_node_func)
+        self._compute(nodes, message_func, reduce_func, apply_node_func)
 
     def _compute(self, v: Any, *functions: Any) -> None:
         chosen = self.functions(functions)
@@ -338,78 +245,21 @@ class DGLGraph(BaseGraph):
         elif chosen[2] is not None:
             apply_nodes(self.graph, chosen[2], v)
 
-    def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
+    def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL) -> None:
         """Apply a function to nodes and store what it returns; None does nothing."""
         func = self.function("apply node", func)
         if func is not None:
-            with in_place(self.ndata, inplace):
-                apply_nodes(self.graph, func, as_vector(v))
+            apply_nodes(self.graph, func, as_vector(v))
 
-    def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
+    def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL) -> None:
         """Apply a function to edges (ids, or a pair of their ends) and store what it returns."""
         func = self.function("apply edge", func)
-        with in_place(self.edata, inplace):
-            apply_edges(self.graph, func, self.edge_ids_at(edges))
-
-    # ---- matrices
-
-    def adjacency_matrix_scipy(
-        self, transpose: bool | None = None, fmt: str = "csr", return_edge_ids: bool | None = None
-    ) -> scipy.sparse.spmatrix:
-        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v,
-        ``[num_nodes, num_nodes]``.
-
-        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1.
-        Repeated edges stay apart. ``fmt``: "csr" or "coo".
-        """
-        import scipy.sparse
-
-        check_one_of(fmt, "fmt", ("csr", "coo"))
-        rows, columns = (end.numpy() for end in self.graph.edges())
-        if not transpose:
-            rows, columns = columns, rows
-        if return_edge_ids is False:
-            values = np.ones(len(rows), np.int64)
-        else:
-            values = np.arange(len(rows))
-        size = self.graph.num_nodes
-        matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size))
-        if fmt == "coo":
-            return matrix
-        # scipy's own conversion would add up repeated edges
-        order = np.argsort(rows, kind="stable")
-        indptr = np.searchsorted(rows[order], np.arange(size + 1))
-        parts = (values[order], columns[order], indptr)
-        return scipy.sparse.csr_matrix(parts, shape=matrix.shape)
-
-    def adjacency_matrix(
-        self, transpose: bool | None = None, ctx: torch.device | str = "cpu"
-    ) -> Tensor:
-        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with
-        ``transpose`` (u, v).
-        """
-        ends = torch.stack(self.graph.edges())
-        size = self.graph.num_nodes
-        return ones(ends if transpose else ends.flip(0), (size, size), ctx)
-
-    def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
-        """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both":
-        in minus out.
-        """
-        check_one_of(typestr, "typestr", ("in", "out", "both"))
-        if typestr == "both":
-            return (self.incidence_matrix("in", ctx) - self.incidence_matrix("out", ctx)).coalesce()
-        src, dst = self.graph.edges()
-        entries = torch.stack((dst if typestr == "in" else src, torch.arange(len(src))))
-        return ones(entries, (self.graph.num_nodes, len(src)), ctx)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        refuse("a DGLGraph", name)
+        apply_edges(self.graph, func, self.edge_ids_at(edges))
 
     def __repr__(self) -> str:
         return (
             f"DGLGraph(num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}, "
-            f"ndata_schemes={self.node_attr_schemes()}, edata_schemes={self.edge_attr_schemes()})"
+            f"ndata={list(self.ndata)}, edata={list(self.edata)})"
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partialmethod
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import torch
@@ -19,13 +19,44 @@ from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, check_one_of
 from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.graph import Graph
 
+INSTEAD: Final = {
+    "is_multigraph": "graph.edge_ids(u, v, return_uv=True)",
+    "has_node": "0 <= v < graph.num_nodes",
+    "has_nodes": "0 <= v < graph.num_nodes",
+    "has_edge_between": "has_edges_between(u, v)",
+    "predecessors": "in_edges(v)[0]",
+    "successors": "out_edges(v)[1]",
+    "edge_id": "edge_ids(u, v)",
+    "in_degree": "in_degrees(v)",
+    "out_degree": "out_degrees(v)",
+    "adjacency_matrix": "nodeflow.create_full_node_flow(g.graph, 1).flows[0].to_torch_sparse()",
+    "adjacency_matrix_scipy": "nodeflow.convert.to_scipy(g.graph), whose rows are sources",
+    "block_adjacency_matrix": "nf.batch.flows[i].to_torch_sparse()",
+    "block_incidence_matrix": "nf.batch.flows[i].incidence(typestr)",
+    "incidence_matrix": "nodeflow.create_full_node_flow(g.graph, 1).flows[0].incidence('in')",
+    "from_networkx": "DGLGraph(nodeflow.convert.from_networkx(nx_graph)[0])",
+    "from_scipy_sparse_matrix": "DGLGraph(spmat)",
+    "get_n_repr": "g.nodes[u].data",
+    "get_e_repr": "g.edges[edges].data",
+    "set_n_repr": "g.nodes[u].data.update(data)",
+    "set_e_repr": "g.edges[edges].data.update(data)",
+    "pop_n_repr": "g.ndata.pop(key)",
+    "pop_e_repr": "g.edata.pop(key)",
+    "node_attr_schemes": "the frame's columns, as g.ndata",
+    "edge_attr_schemes": "the frame's columns, as g.edata",
+}
+"""Names of graphs that programs with NodeFlows do not need, and what does the same."""
+
 
 def refuse(owner: str, name: str) -> NoReturn:
-    """Raise AttributeError for a name that ``owner`` does not have; it names the page that says
-    what to use.
+    """Raise AttributeError for a name that ``owner`` does not have; it says what to use, or names
+    the page that does.
     """
+    instead = ""
+    if name in INSTEAD:
+        instead = f"use {INSTEAD[name]}; "
     raise AttributeError(
-        f"{owner} of nodeflow.compat has no {name!r}: "
+        f"{owner} of nodeflow.compat has no {name!r}: {instead}"
         'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of '
         "names of DGL",
         name=name,
@@ -64,32 +95,11 @@ class BaseGraph(ABC):
         """Return the number of nodes."""
         return self.graph.num_nodes
 
-    number_of_src_nodes = number_of_dst_nodes = __len__ = number_of_nodes
+    __len__ = number_of_nodes
 
     def number_of_edges(self) -> int:
         """Return the number of edges."""
         return self.graph.num_edges
-
-    @property
-    def is_multigraph(self) -> bool:
-        """Whether several edges join some pair of nodes."""
-        src, dst = self.graph.edges()
-        return len(torch.unique(src * max(self.graph.num_nodes, 1) + dst)) < len(src)
-
-    def has_node(self, vid: int) -> bool:
-        """Return whether a node exists."""
-        return 0 <= int(vid) < self.graph.num_nodes
-
-    __contains__ = has_node
-
-    def has_nodes(self, vids: Any) -> Tensor:
-        """Return 1 for nodes that exist and 0 for others, int64 ``[k]``."""
-        ids = torch.as_tensor(as_vector(vids))
-        return ((ids >= 0) & (ids < self.graph.num_nodes)).long()
-
-    def has_edge_between(self, u: int, v: int) -> bool:
-        """Return whether there is an edge from ``u`` to ``v``."""
-        return bool(self.graph.has_edges([int(u)], [int(v)]))
 
     def has_edges_between(self, u: Any, v: Any) -> Tensor:
         """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node
@@ -97,34 +107,14 @@ class BaseGraph(ABC):
         """
         return self.graph.has_edges(*as_pairs(u, v, self.graph.num_nodes)).long()
 
-    def predecessors(self, v: int) -> Tensor:
-        """Return the sources of the in-edges of a node."""
-        return self.graph.in_edges([int(v)])[0]
-
-    def successors(self, v: int) -> Tensor:
-        """Return the destinations of the out-edges of a node."""
-        return self.graph.out_edges([int(v)])[1]
-
-    def edge_id(
-        self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False
-    ) -> Any:
-        """Return the id of the only edge from ``u`` to ``v`` (else ValueError); ``return_array``:
-        of all of them.
-        """
-        if return_array if force_multi is None else force_multi:
-            return self.graph.edge_ids([int(u)], [int(v)], return_uv=True)[2]
-        return int(self.edge_ids(int(u), int(v)))
-
-    def edge_ids(
-        self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False
-    ) -> Any:
+    def edge_ids(self, u: Any, v: Any, *, return_uv: bool = False) -> Any:
         """Return the ids of the edges ``u[i] -> v[i]``, int64 ``[k]``; one node goes with all.
 
         With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs; else ValueError for
         a pair without edge or with several.
         """
         src, dst = as_pairs(u, v, self.graph.num_nodes)
-        if return_uv if force_multi is None else force_multi:
+        if return_uv:
             return self.graph.edge_ids(src, dst, return_uv=True)
         lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
         # a pair with several edges has more of them than its lowest
@@ -151,27 +141,14 @@ class BaseGraph(ABC):
         return _formed(self.graph.out_edges(as_vector(v)), form)
 
     def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
-        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then
-        destination.
-        """
-        check_one_of(order, "order", ("srcdst", "eid", None))
+        """Return all edges in the order of their ids."""
+        check_one_of(order, "order", ("eid", None))
         src, dst = self.graph.edges()
-        if order != "srcdst":
-            return _formed((src, dst, torch.arange(len(src))), form)
-        eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
-        return _formed((src[eid], dst[eid], eid), form)
-
-    def in_degree(self, v: int) -> int:
-        """Return the number of in-edges of a node."""
-        return int(self.graph.in_degrees([int(v)]))
+        return _formed((src, dst, torch.arange(len(src))), form)
 
     def in_degrees(self, v: Any = ALL) -> Tensor:
         """Return the numbers of in-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.in_degrees(as_vector(v))
-
-    def out_degree(self, v: int) -> int:
-        """Return the number of out-edges of a node."""
-        return int(self.graph.out_degrees([int(v)]))
 
     def out_degrees(self, v: Any = ALL) -> Tensor:
         """Return the numbers of out-edges of nodes (default all), int64 ``[k]``."""
@@ -185,6 +162,9 @@ class BaseGraph(ABC):
             return as_vector(edges)
         u, v = edges
         return self.edge_ids(u, v, return_uv=True)[2]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse(f"a {type(self).__name__}", name)
 
     # ---- registered functions
 

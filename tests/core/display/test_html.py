@@ -17,9 +17,7 @@ from nodeflow import (
     Frame,
     Graph,
     History,
-    Layer,
     NeighborSampler,
-    TemporalNeighborSampler,
     create_node_flow,
     flow_from_edges,
     testing,
@@ -114,7 +112,7 @@ def test_what_is_made_when_asked_for_stays_unmade(
     parts = [part for part in batch.flows[0].lazy_parts().values() if isinstance(part, Lazy)]
     assert parts
     monkeypatch.setattr(Lazy, "get", lambda self: pytest.fail("a lazy part was made"))
-    for thing in (batch, *batch.layers, *batch.flows, *batch.ldata, graph):
+    for thing in (batch, *batch.ldata, graph):
         thing._repr_html_()
 
 
@@ -126,13 +124,11 @@ def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
         assert str(size) in text
     assert [row[:2] for row in cells(batch)] == [["layer 0", "feat"], ["flow 1", "w"]]
     assert len(list(shown(batch).iter("rect"))) == 3
-    assert "parent ids 3, 2" in words(batch.layers[-1])
-    assert "layer 1 → layer 2" in words(batch.flows[1])
 
 
 @given(batch=testing.node_flows(skips=True))
 def test_any_node_flow_is_shown(batch: Any) -> None:
-    for thing in (batch, *batch.layers, *batch.flows, *batch.ldata):
+    for thing in (batch, *batch.ldata):
         shown(thing)
 
 
@@ -146,19 +142,11 @@ def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
     batch = NeighborSampler(graph, [1, 2])(graph.nodes["b"].to_graph([1]))
     batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
     assert [row[:2] for row in cells(batch)] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
-    assert "(a 0, c 0, b 1)" in words(batch.back)
     many = Graph.typed(
         {f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)}
     )
     for thing in (many, many.schema, NeighborSampler(many, [1, 1])([1])):
         shown(thing)
-
-
-def test_layers_say_what_ids_they_have(graph: Graph) -> None:
-    graph.edata["time"] = torch.arange(graph.num_edges)
-    batch = TemporalNeighborSampler(graph, [1])([3], times=[9])
-    assert "1 nodes, parent ids 3, in contexts" in words(batch.layers[-1])
-    assert "2 nodes, without parent ids" in words(Layer(2))
 
 
 def test_deep_and_wide_things_are_bounded() -> None:

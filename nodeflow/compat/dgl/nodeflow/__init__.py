@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
-from nodeflow.compat.dgl._data import Initializer, Scheme, as_initializer, in_place, ones, schemes
+from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, describe
+from nodeflow.compat.dgl._data import Initializer, as_initializer
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
@@ -74,12 +74,10 @@ class NodeFlow(BaseGraph):
         if isinstance(ids, _All):
             return ALL
         what = "node"
+        starts = self.batch.layer_offsets()
         if edges:
             what = "edge"
-        if edges:
             starts = self.batch.flow_offsets()
-        else:
-            starts = self.batch.layer_offsets()
         # ids go on through all layers, or blocks: each begins where the one before ends
         first = starts[part]
         return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
@@ -163,37 +161,7 @@ class NodeFlow(BaseGraph):
         nodes = self.batch.layer_offsets()
         return src + nodes[i], dst + nodes[i + 1], eid + self.batch.flow_offsets()[i]
 
-    def block_adjacency_matrix(self, block_id: int, ctx: torch.device | str) -> tuple[Tensor, None]:
-        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and
-        None.
-        """
-        i = self._block(block_id)
-        src, dst, _ = self.block_edges(i, remap_local=True)
-        shape = (self.layer_size(i + 1), self.layer_size(i))
-        return ones(torch.stack([dst, src]), shape, ctx), None
-
-    def block_incidence_matrix(
-        self, block_id: int, typestr: str, ctx: torch.device | str
-    ) -> tuple[Tensor, None]:
-        """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer
-        i, and None.
-        """
-        check_one_of(typestr, "typestr", ("out", "in"))
-        i = self._block(block_id)
-        *ends, eid = self.block_edges(i, remap_local=True)
-        side = ("out", "in").index(typestr)
-        shape = (self.layer_size(i + side), self.block_size(i))
-        return ones(torch.stack([ends[side], eid]), shape, ctx), None
-
     # ---- columns
-
-    def node_attr_schemes(self, layer_id: int) -> dict[str, Scheme]:
-        """Return shape and dtype of every column of a layer."""
-        return schemes(self.batch.layers[layer_id].data)
-
-    def edge_attr_schemes(self, block_id: int) -> dict[str, Scheme]:
-        """Return shape and dtype of every column of a block."""
-        return schemes(self.batch.flows[block_id].data)
 
     def set_n_initializer(
         self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None
@@ -201,8 +169,11 @@ class NodeFlow(BaseGraph):
         """Set the function of (shape, dtype, device, range) that fills rows of new columns that
         nobody sets.
         """
-        for layer in self.layers if isinstance(layer_id, _All) else [self.layers[layer_id]]:
-            layer.data.set_initializer(as_initializer(initializer), field)
+        frames = self.batch.ldata[:]
+        if not isinstance(layer_id, _All):
+            frames = (self.batch.ldata[layer_id],)
+        for frame in frames:
+            frame.set_initializer(as_initializer(initializer), field)
 
     def set_e_initializer(
         self, initializer: Initializer, block_id: Any = ALL, field: str | None = None
@@ -257,9 +228,7 @@ class NodeFlow(BaseGraph):
 
     # ---- message passing
 
-    def apply_layer(
-        self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False
-    ) -> None:
+    def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL) -> None:
         """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it
         returns.
 
@@ -276,20 +245,16 @@ class NodeFlow(BaseGraph):
                 f"there is no function for layer {i}: pass one, or register one for the block "
                 "before it"
             )
-        with in_place(self.batch.layers[i].data, inplace):
-            self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
+        self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
 
-    def apply_block(
-        self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False
-    ) -> None:
+    def apply_block(self, block_id: int, func: Any = DEFAULT, edges: Any = ALL) -> None:
         """Apply a function to edges of a block (ids, or a pair of their ends) and store what it
         returns.
         """
         i = self._block(block_id)
         func = self.function("apply edge", func, i)
         edges = self.edge_ids_at(edges)
-        with in_place(self.batch.flows[i].data, inplace):
-            self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
+        self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
 
     def block_compute(
         self,
@@ -298,14 +263,12 @@ class NodeFlow(BaseGraph):
         reduce_func: Any = DEFAULT,
         apply_node_func: Any = DEFAULT,
         v: Any = ALL,
-        inplace: bool = False,
     ) -> None:
         """Compute layer i + 1, or the nodes ``v`` of it, from messages along block i."""
         i = self._block(block_id)
         message, reduce, update = self.functions((message_func, reduce_func, apply_node_func), i)
         rows = self._local(v, "v", i + 1)
-        with in_place(self.batch.layers[i + 1].data, inplace and rows is not ALL):
-            self.batch.flow_compute(i, of_edges(message), of_nodes(reduce), of_nodes(update), rows)
+        self.batch.flow_compute(i, of_edges(message), of_nodes(reduce), of_nodes(update), rows)
 
     def prop_flow(
         self,
@@ -313,7 +276,6 @@ class NodeFlow(BaseGraph):
         reduce_funcs: Any = DEFAULT,
         apply_node_funcs: Any = DEFAULT,
         flow_range: Any = ALL,
-        inplace: bool = False,
     ) -> None:
         """Run ``block_compute`` over blocks: ALL, one, or a slice; functions may be lists with one
         for every block.
@@ -333,8 +295,7 @@ class NodeFlow(BaseGraph):
                 )
         for i in blocks:
             functions = [role[i] if isinstance(role, list) else role for role in roles]
-            message, reduce, update = functions
-            self.block_compute(i, message, reduce, update, inplace=inplace)
+            self.block_compute(i, *functions)
 
     def __repr__(self) -> str:
         return f"dgl.{self.batch!r}"

@@ -107,8 +107,6 @@ class _NodeFlows(ABC):
             ids = ids[order.permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
 
-    _sizes: str  # numbers of draws
-
     @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:
         """Return what draws from the graph as it is when an iteration begins."""
@@ -130,7 +128,7 @@ class _NodeFlows(ABC):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({len(self.seed_nodes)} seeds in batches of {self.batch_size}, "
-            f"{self._sizes}, direction {self._direction}, {self.g!r})"
+            f"{self.g!r})"
         )
 
 
@@ -184,8 +182,6 @@ class NeighborSampler(_NodeFlows):
         self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
         self._prob = transition_prob
         self._add_self_loop = bool(add_self_loop)
-        count = "all" if number == -1 else number
-        self._sizes = f"{count} neighbours in each of {len(self._fanouts)} hops"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         prob = self._prob
@@ -251,7 +247,6 @@ class LayerSampler(_NodeFlows):
             )
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
         self._layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
-        self._sizes = f"layers of {', '.join(map(str, self._layer_sizes))} draws"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         return LayerDraws(graph.view(self._direction), self._layer_sizes, **self._options)
