@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from nodeflow._core.base.checks import as_count, check_type
 from nodeflow.graph import Graph, Schema
-from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
-from nodeflow.testing._layer_case import EncoderLayer, LayerCase, layer_graph
+from nodeflow.testing._layer_case import LayerCase, layer_graph
 from nodeflow.testing._report import Report
 from nodeflow.testing._run import EXAMPLES, TRIALS, Check, chosen, run_checks
 
@@ -69,8 +68,7 @@ def check_layer(
     ======================== ===========================================================================================
 
     Args:
-        layer: a module, such as a ``FlowConv``, or a function that makes one. A ``TypedLinear``
-            must be of widths ``in_features``, without tables.
+        layer: a module, such as a ``FlowConv``, or a function that makes one.
         in_features: width of the rows ``h``.
         edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row,
             for random numbers from 0 to 1, or a function of the number of edges that makes the
@@ -104,10 +102,6 @@ def check_layer(
             raise TypeError(
                 "schema is for the graph that is made without graph=, which has types of its own"
             )
-    if isinstance(module, TypedLinear):
-        module = EncoderLayer(module)
-    else:
-        module = module
     width = as_count(in_features, "in_features", 1)
     if graph is not None:
         # its columns may count its edges, as those of other graphs would not

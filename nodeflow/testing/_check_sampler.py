@@ -14,14 +14,13 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks
 from nodeflow.testing._report import CheckError, Report
 from nodeflow.testing._run import EXAMPLES, TRIALS, Check, Skipped, chosen, run_checks
-from nodeflow.testing._sampler_case import SamplerCase, given_case
+from nodeflow.testing._sampler_case import FEW, SamplerCase, given_case
 
 _STRUCTURE = {
     "structure": _structure_checks.structure,
     "order": _structure_checks.order,
     "edges": _structure_checks.edges,
     "fanouts": _structure_checks.fanouts,
-    "fanouts per type": _structure_checks.fanouts_per_type,
     "repeats": _structure_checks.repeats,
     "repeated seeds": _structure_checks.repeated_seeds,
     "isolated seeds": _structure_checks.isolated_seeds,
@@ -70,8 +69,7 @@ def check_sampler(
     structure                 every invariant of a NodeFlow; seeds in their rows
     order                     the order of nodes that ``Sampler`` promises
     edges                     ids, and the ends and the direction of the graph's edges
-    fanouts, fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has
-    fixed sizes
+    fanouts                   no more edges than ``fanouts`` say, of each type, and as many where sizes are fixed
     repeats                   no edge twice at one node, unless ``sampler.replace``
     repeated, isolated, no    calls with a repeated seed, with one that has no edges, and without seeds
     seeds
@@ -114,7 +112,7 @@ def check_sampler(
 
     Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its
     promises with a probability of about 1e-6 per call, all together (z-tests with Bonferroni's
-    correction, after 100 and after 500 calls of 8 copies of a small graph). The report has the
+    correction, after 500 calls of 8 copies of a small graph). The report has the
     smallest bias that each would see. Other checks make no error of this kind. Draws are fixed by
     the seed, so a sampler that passes once passes always.
 
@@ -126,7 +124,7 @@ def check_sampler(
     >>> graph = Graph.from_edges([1, 2, 3, 4, 0], [0, 0, 0, 0, 4])
     >>> report = check_sampler(NeighborSampler(graph, [2, 2]), [0, 3])
     >>> report.failed, report.skipped
-    ([], ['fanouts per type', 'future'])
+    ([], ['future'])
     """
     selected = chosen(SAMPLER_CHECKS, checks, expect_fail or {})
     if pairs is not None:
@@ -137,7 +135,7 @@ def check_sampler(
     missing = ""
     try:
         cases.append(first.probe())
-        first.stages = first.stages[:1]  # the small graphs see more
+        first.size = FEW  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
     if missing:
@@ -162,13 +160,13 @@ def check_sampler(
 
 
 def parametrize_with_checks(
-    samplers: Mapping[str, Any] | Sequence[Any], checks: Sequence[str] | None = None, **options: Any
+    samplers: Mapping[str, Any], checks: Sequence[str] | None = None, **options: Any
 ) -> Callable[[Any], Any]:
     """Return a decorator of pytest that runs a test per sampler and check; the test calls its
     argument ``check``.
 
     Args:
-        samplers: samplers or functions that make one of a graph, by name or in a list.
+        samplers: samplers, or functions that make one of a graph, by name.
         checks: names of the checks. None: all.
         options: further arguments of ``check_sampler``.
 
@@ -182,11 +180,8 @@ def parametrize_with_checks(
     """
     import pytest
 
-    check_type(samplers, "samplers", Mapping | list | tuple, "samplers by name, or a list of them")
+    check_type(samplers, "samplers", Mapping, "a dict of samplers by name")
     inspect.signature(check_sampler).bind(None, **options)
-    named: Any = samplers
-    if not isinstance(samplers, Mapping):
-        named = {_name_of(sampler): sampler for sampler in samplers}
 
     def check(sampler: Any, name: str) -> None:
         try:
@@ -198,15 +193,8 @@ def parametrize_with_checks(
             raise
 
     tests = []
-    for title, sampler in named.items():
+    for title, sampler in samplers.items():
         for selected in chosen(SAMPLER_CHECKS, checks, {}):
             test = partial(check, sampler, selected.name)
             tests.append(pytest.param(test, id=f"{title}-{selected.name}"))
     return pytest.mark.parametrize("check", tests)
-
-
-def _name_of(sampler: Any) -> str:
-    """The name of a sampler's class, or of a function that makes one."""
-    if isinstance(sampler, SamplerBase):
-        return type(sampler).__name__
-    return getattr(sampler, "__qualname__", str(sampler))

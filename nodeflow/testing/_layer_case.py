@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from nodeflow._core.base.checks import describe
 from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
 from nodeflow.graph import Graph, Schema, with_frames
-from nodeflow.nn import TypedLinear
 from nodeflow.testing._graphs import dense, graph_code, graph_like
 from nodeflow.testing._run import Skipped, Small
 
@@ -25,10 +24,7 @@ ROWS = "h"
 
 
 class LayerCase:
-    """A layer, a graph with the node column "h" and the edge columns that the layer reads.
-
-    ``draws`` is the number of calls so far.
-    """
+    """A layer, a graph with the node column "h" and the edge columns that the layer reads."""
 
     # neighbours of the first node of small graphs, beside random ones
     largest = 3
@@ -37,7 +33,6 @@ class LayerCase:
     def __init__(self, layer: nn.Module, graph: Graph) -> None:
         self.layer = layer
         self.graph = graph
-        self.draws = 0
 
     @property
     def h(self) -> Tensor:
@@ -89,7 +84,6 @@ class LayerCase:
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""
-        self.draws += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a layer may say that it ignores weights
             out = (layer or self.layer)(flow, h)
@@ -130,22 +124,6 @@ class LayerCase:
             f"layer = {layer}",
             f"check_layer(layer, {width}, graph=graph, checks=[{check!r}])",
         ]
-
-
-class EncoderLayer(nn.Module):
-    """A ``TypedLinear`` as a layer: it makes rows of the sources of each type from their rows."""
-
-    weight_advice = "an encoder reads no edges"
-
-    def __init__(self, encoder: TypedLinear) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        return flow.take_dst(self.encoder.rows_of(flow.src_layer, lambda _, part: h[part.rows]))
-
-    def __repr__(self) -> str:
-        return repr(self.encoder)
 
 
 def with_floats(flow: Flow, kind: torch.dtype) -> Flow:

@@ -56,7 +56,6 @@ def empty_flows(case: LayerCase) -> None:
         small = case.cut([], [], 2)
         batch = _batch(small, [1], seeds)
         small.run(batch.flows[0], small.h[batch.layers[0].parent_nid])
-        case.draws += 1
 
 
 def _batch(case: LayerCase, fanouts: list[int], seeds: list[int]) -> NodeFlow:
@@ -135,7 +134,6 @@ def gradients(case: LayerCase) -> None:
     values = [p.detach().clone().requires_grad_() for p in layer.parameters() if p.requires_grad]
 
     def rows(h: Tensor, *parameters: Tensor) -> Tensor:
-        small.draws += 1
         out: Tensor = torch.func.functional_call(
             layer, dict(zip(names, parameters, strict=True)), (flow, h)
         )
@@ -150,8 +148,6 @@ def gradients(case: LayerCase) -> None:
         raise AssertionError(
             f"gradients differ from finite differences: {str(error).splitlines()[0]}"
         ) from None
-    if small is not case:
-        case.draws += small.draws
 
 
 def weights(case: LayerCase) -> None:
@@ -194,7 +190,6 @@ def narrow_types(case: LayerCase) -> None:
     # the columns are rounded too, before they are widened
     flow = with_floats(hub.flow(kind=torch.bfloat16), torch.float64)
     exact = hub.run(flow, h.double(), copy.deepcopy(narrow).double())
-    case.draws += 2
     rows = rows.double()
     _near(exact[:1], rows[:1], "bfloat16 at a node with 2,000 neighbours", 0.05)
     _near(exact[1:], rows[1:], "bfloat16 at a node without neighbours", 0.05)

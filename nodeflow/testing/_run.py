@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import HealthCheck, Phase, find, settings, strategies as st
@@ -59,8 +58,8 @@ def small_graphs(draw: st.DrawFn, largest: int, multi_edges: bool) -> Small:
 Case: TypeAlias = Any
 """The subject of a check, on a ``graph``: a ``SamplerCase`` or a ``LayerCase``.
 
-``draws`` counts calls, ``small`` gives the case on a small graph, of which node 0 has up to
-``largest`` neighbours, and ``code`` the lines that run one check on the case again.
+``small`` gives the case on a small graph, of which node 0 has up to ``largest`` neighbours, and
+``code`` the lines that run one check on the case again.
 """
 
 
@@ -119,9 +118,7 @@ def run_checks(
     results = []
     unchecked = f"{weights!r} is not among the checks that ran"
     for check in checks:
-        start = perf_counter()
         outcome = _outcome(check, cases_of(check), trials, missing)
-        outcome = replace(outcome, seconds=perf_counter() - start)
         if check.name == weights:
             unchecked = outcome.note if outcome.status == "skipped" else ""
         reason = expect_fail.get(check.name)
@@ -147,7 +144,6 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
     failed: list[tuple[Case, Exception]] = []
     reasons = []
     biases = []
-    before = sum(case.draws for case in cases)
     for case in cases:
         try:
             biases.append(check.run(case))
@@ -155,7 +151,6 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
             reasons.append(str(reason))
         except Exception as error:  # of any code of a user
             failed.append((case, error))
-    draws = sum(case.draws for case in cases) - before
     if not failed and not biases:
         return Outcome(check.name, "skipped", note=reasons[0])
     if not check.makes_graph and not missing:
@@ -168,9 +163,9 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
         if not isinstance(fault, AssertionError):
             note = f"raised {type(fault).__name__}: {fault}"
         lines = [f"    {line}" for line in case.code(check.name)]
-        return Outcome(check.name, "failed", draws=draws, note="\n".join([note, *lines]))
+        return Outcome(check.name, "failed", note="\n".join([note, *lines]))
     note = f"on the given graph only: {missing}" if missing and check.statistical else ""
-    return Outcome(check.name, "passed", draws=draws, least_bias=biases[-1], note=note)
+    return Outcome(check.name, "passed", least_bias=biases[-1], note=note)
 
 
 def _smaller(

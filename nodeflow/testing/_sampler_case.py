@@ -35,8 +35,9 @@ Make = Callable[[Graph], SamplerBase]
 FILTER = "edge_filter"
 # of a small graph, so that one call draws several times
 COPIES = 8
-# numbers of calls after which a test is made: what is far off is found at the first
-STAGES = (100, 500)
+# calls of a statistical check, and of one on a graph beside which small ones show more
+MANY = 500
+FEW = 100
 _SEED = 7  # of the order of the edges of small graphs
 # of which samplers with small and with large fanouts draw a part
 _DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)
@@ -56,8 +57,7 @@ class SamplerCase:
         law: how the edges of a destination are drawn together: "uniform" or "independent"; None:
             unknown.
         multi_edges: whether small graphs may have parallel edges.
-        stages: numbers of calls after which statistical tests are made.
-        draws: number of calls so far.
+        size: number of calls of a statistical check.
         drawn: the draws that several statistical checks read; None: none so far.
         times: time of every seed; empty for a sampler that takes no times.
     """
@@ -69,8 +69,7 @@ class SamplerCase:
     groups: Ints | None = None
     law: str | None = None
     multi_edges: bool = True
-    stages: Sequence[int] = STAGES
-    draws: int = 0
+    size: int = MANY
     drawn: Any = None
 
     def __post_init__(self) -> None:
@@ -89,7 +88,6 @@ class SamplerCase:
         **which: Any,
     ) -> NodeFlow:
         """Return the batch of ``seeds`` (None: all of the case), of a sampler (None: its own)."""
-        self.draws += 1
         ids = self.seeds if seeds is None else seeds
         drawing = sampler or self.sampler
         if drawing.takes_times:
@@ -175,7 +173,7 @@ class SamplerCase:
         case = self.other(self._like(ends, np.arange(graph.num_nodes)), graph.seeds)
         if graph.seeds and not case.seeds:
             raise Skipped("none of the seeds is possible there")
-        case.stages = self.stages
+        case.size = self.size
         return case
 
     def probe(self) -> SamplerCase:

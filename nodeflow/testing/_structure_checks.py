@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,15 +135,18 @@ def parents(flow: Flow) -> tuple[Tensor, Tensor]:
 
 
 def fanouts(case: SamplerCase) -> None:
-    """No destination has more edges than its fanout; fixed sizes are as many as there are."""
+    """No destination has more edges, of a relation or an edge type, than its fanout; fixed sizes
+    are as many as there are.
+    """
     sampler = case.sampler
     sizes = getattr(sampler, "fanouts", None)
-    if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
-        raise Skipped("it has no attribute fanouts of numbers")
-    if isinstance(sampler, RowSampler) and len(sampler.kinds.names) > 1:
-        raise Skipped("its fanouts are of each relation or edge type")
     if not getattr(sampler, "fixed_sizes", True):
         raise Skipped("its fanouts are means (fixed_sizes is False)")
+    if isinstance(sampler, RowSampler) and len(sampler.kinds.names) > 1 and sizes is not None:
+        _fanouts_per_type(case, sampler, sizes)
+        return
+    if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
+        raise Skipped("it has no attribute fanouts of numbers")
     is_exact = getattr(sampler, "fixed_sizes", False) and isinstance(sampler, Sampler)
     # edges of the future and of weight 0 are never drawn
     is_exact &= not case.times and getattr(sampler, "prob", None) is None
@@ -173,14 +176,8 @@ def _full_sizes(sampler: Any, nodes: Tensor, size: int) -> Tensor:
     return degrees.clamp(max=size)
 
 
-def fanouts_per_type(case: SamplerCase) -> None:
+def _fanouts_per_type(case: SamplerCase, sampler: RowSampler, sizes: Sequence[Any]) -> None:
     """No destination has more edges of a relation, or of an edge type, than its fanout for that."""
-    sampler = case.sampler
-    sizes = getattr(sampler, "fanouts", None)
-    if not isinstance(sampler, RowSampler) or len(sampler.kinds.names) < 2 or sizes is None:
-        raise Skipped("it has no fanouts by relation or edge type")
-    if not sampler.fixed_sizes:
-        raise Skipped("its fanouts are means (fixed_sizes is False)")
     kinds = torch.from_numpy(sampler.kinds.of_edges())
     for i, flow in flows_of(case):
         numbers = sampler.kinds.numbers(sizes[i])

@@ -21,7 +21,6 @@ from nodeflow.nn import (
     RGCNConv,
     SAGEConv,
     TypedConv,
-    TypedLinear,
 )
 from nodeflow.testing import CheckError, check_layer
 from nodeflow.testing._check_layer import LAYER_CHECKS
@@ -138,7 +137,6 @@ SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b",
         ),
         (HGTConv(WIDTH, 2, SCHEMA, edge_time="dt"), {"edge_columns": {"dt": ()}}),
         (RGCNConv(WIDTH, 2, SCHEMA), {}),
-        (TypedLinear({"a": WIDTH, "b": WIDTH}, 2), {}),
     ],
     ids=lambda value: type(value).__name__,
 )
