@@ -133,11 +133,3 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
     if len(dst):
         indptr[1:] = torch.bincount(dst, minlength=num_dst).cumsum(0)
     return indptr, src, order
-
-
-def check_one_type(graph: Graph | None, converter: str) -> None:
-    """Raise TypeError for a graph of several node types or relations, which a converter would
-    lose.
-    """
-    if graph is not None:
-        graph.schema.check_one_type(converter)

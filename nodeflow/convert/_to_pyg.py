@@ -283,10 +283,8 @@ def _within_types(
                 f"HeteroData cannot hold edges of {relation} from end to start; draw with "
                 "direction='in'"
             )
-    if of.eid is None:
-        eid = None
-    else:
-        eid = of.eid - schema.relations[relation].start
+    # every edge is one of the graph, which the caller has checked
+    eid = None if of.eid is None else of.eid - schema.relations[relation].start
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
@@ -345,9 +343,7 @@ def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
         parts = [layer.of(name) for layer in batch.layers]
         sizes = [*map(len, parts)]
         ids = parts[0].parent_nid
-        if context is None:
-            context = None
-        else:
+        if context is not None:
             context = context[parts[0].rows]
         frames = []
         for layer, part in zip(batch.layers, parts, strict=True):
