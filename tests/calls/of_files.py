@@ -240,6 +240,15 @@ _VALUES: dict[str, dict[str, str]] = {
             "read({'edges.csv': 'src,dst\\na,b\\nb,c\\n', 'nodes.csv': 'id,label,split,x\\na,"
             "0,train,1\\nb,1,val,2\\nc,1,test,3\\nd,0,later,4\\n'})"
         ): ("line 5: column 'split' must hold train"),
+        "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,x\\n0,2.5\\n1,+1.5\\n'})": (
+            "line 3: column 'x' must hold numbers, got '+1.5'"
+        ),
+        "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,x\\n0,1\\n1,true\\n'})": (
+            "line 3: column 'x' must hold numbers, got 'true'"
+        ),
+        "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,label\\n0,2.5\\n1,+1.5\\n'})": (
+            "line 3: column 'label' must hold numbers, got '+1.5'"
+        ),
         (
             "read({'edges.csv': 'src,dst\\na,b\\nb,c\\n', 'nodes.csv': 'id,label,split,x\\na,"
             "0,train,1\\nb,1,val,2\\nc,1,test,3\\nd,0,test,old\\n'})"
@@ -247,7 +256,7 @@ _VALUES: dict[str, dict[str, str]] = {
         (
             "read({'edges.csv': 'src,dst\\na,b\\nb,c\\n', 'nodes.csv': 'id,label,split,x\\na,"
             "0,train,1\\nb,1,val,2\\nc,1,test,3\\nd,-2,test,4\\n'})"
-        ): ("line 5: label must be a class from 0, or -1 or empty"),
+        ): ("line 5: label must be a class from 0, in 64 bits, or -1 or empty"),
         (
             "read({'edges.csv': 'src,dst\\na,b\\nb,c\\n', 'nodes.csv': 'id,label,split,x\\na,"
             "0,train,1\\nb,1,val,2\\nc,1,test,3\\nd,,train,4\\n'})"
@@ -405,11 +414,11 @@ _VALUES: dict[str, dict[str, str]] = {
         (
             "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,label\\n0,1\\n1,99"
             "9999999999999999999999999999\\n'})"
-        ): ("line 3: label must be a class in 64 bits"),
+        ): ("line 3: '999999999999999999999999999999'"),
         (
             "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,label\\n0,1\\n1,1e"
             "30\\n'})"
-        ): ("line 3: label must be a class in 64 bits"),
+        ): ("line 3: label must be a class from 0, in 64 bits"),
         (
             "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,label\\n0,0.5\\n1,"
             "1e39\\n'})"
