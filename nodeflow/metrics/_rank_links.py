@@ -63,7 +63,6 @@ def rank_links(
     sides: str = "both",
     ties: str = "realistic",
     memory: str | int = "64 MB",
-    chunk_size: int | None = None,
     progress: bool = False,
 ) -> Ranks:
     """Rank the true answer of every triple among all nodes, once for its destination and once for
@@ -90,7 +89,6 @@ def rank_links(
             last are safe against a model that gives every candidate the same score.
         memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder
             may need several times that for its own results in between.
-        chunk_size: queries scored at a time, in place of ``memory``.
         progress: show a bar.
 
     Returns ranks, float64 ``[n, 2]`` (destination, source) or ``[n, 1]``, in the order of the
@@ -111,7 +109,7 @@ def rank_links(
     >>> rank_links(product, table, [[0, 1], [0, 2]], known=[]).ranks.tolist()  # 0 -> 2 is left out for 0 -> 1
     [[1.0, 3.0], [1.0, 3.0]]
     """
-    scoring = Scoring(scorer, table, memory, chunk_size)
+    scoring = Scoring(scorer, table, memory)
     check_one_of(ties, "ties", TIES)
     check_one_of(sides, "sides", ("both", *SIDES))
     links = as_links(triples, "triples", len(table))

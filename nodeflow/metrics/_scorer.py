@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._core.base.checks import Ints, as_count, as_ids, describe
+from nodeflow._core.base.checks import Ints, as_ids, describe
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.sizes import as_bytes
 from nodeflow._core.links import SIDES, Queries
@@ -78,7 +78,7 @@ class Scoring:
     ``rank_links``.
     """
 
-    def __init__(self, scorer: Score, table: Tensor, memory: str | int, size: int | None) -> None:
+    def __init__(self, scorer: Score, table: Tensor, memory: str | int) -> None:
         if not isinstance(table, Tensor) or table.ndim < 2:
             raise TypeError(
                 f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}"
@@ -93,7 +93,6 @@ class Scoring:
         self._score = score
         self._table = table
         self._room = as_bytes(memory, "memory")
-        self._size = None if size is None else as_count(size, "chunk_size", 1)
 
     @contextmanager
     def running(self, what: str, total: int, progress: bool) -> Iterator[None]:
@@ -122,7 +121,7 @@ class Scoring:
         rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
         per_query = max(len(rows), 1) * rows.element_size()
         # scores that leave the cache before they are read cost twice the time
-        step = self._size or max(min(self._room, _CACHED) // per_query, 1)
+        step = max(min(self._room, _CACHED) // per_query, 1)
         for first in range(0, len(queries), step):
             last = min(first + step, len(queries))
             nodes = torch.from_numpy(queries.node[first:last]).to(table.device)

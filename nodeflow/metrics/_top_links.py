@@ -59,7 +59,6 @@ def top_links(
     known: KnownLike = None,
     candidates: IdsLike | None = None,
     memory: str | int = "64 MB",
-    chunk_size: int | None = None,
     progress: bool = False,
 ) -> TopLinks:
     """Return the k candidates that score highest as the other end of every node, without known
@@ -70,7 +69,7 @@ def top_links(
     compute as for evaluation.
 
     Args:
-        scorer, table, memory, chunk_size, progress: as in ``rank_links``.
+        scorer, table, memory, progress: as in ``rank_links``.
         nodes: ids of the known ends, ``[n]``; they may repeat.
         k: the number of answers.
         relation: ids of relations, ``[n]`` or one for all; None without relations.
@@ -92,7 +91,7 @@ def top_links(
     >>> top_links(product, table, [0, 1], k=2, known=[[0, 2], [1, 3]]).ids.tolist()
     [[3, 1], [2, 1]]
     """
-    scoring = Scoring(scorer, table, memory, chunk_size)
+    scoring = Scoring(scorer, table, memory)
     check_one_of(side, "side", SIDES)
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
