@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nodeflow._core.base.arrays import NUMBERS
+from nodeflow._core.base.arrays import array_of
 from nodeflow._core.base.checks import LARGEST, Ints, blaming, check_type, first_true
 from nodeflow._core.base.dates import exact_seconds
 from nodeflow._core.base.files import is_file
@@ -264,9 +264,9 @@ def _of_parquet(
             yield PieceOfFile(table.pop("src"), table.pop("dst"), table)
 
 
-def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Array:
-    """Return a column of Arrow, of which no entry is missing; NaN is a number, but no end."""
-    is_missing = values.is_null(nan_is_null=is_end).to_numpy(zero_copy_only=False)
+def _parquet_array(values: Any, where: str, first: int) -> Array:
+    """Return a column of ends, of which no entry is missing or NaN."""
+    is_missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     if (row := first_true(is_missing)) is not None:
         raise ValueError(f"{where} has no entry in row {first + row}")
     array: Array = values.to_numpy(zero_copy_only=False)
@@ -274,7 +274,7 @@ def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Arra
 
 
 def _parquet_names(values: Any, where: str, first: int) -> list[str]:
-    array = _parquet_array(values, where, first, is_end=True)
+    array = _parquet_array(values, where, first)
     words = []
     for value in as_names(array, where, first):
         word = str(value)
@@ -286,7 +286,7 @@ def _parquet_names(values: Any, where: str, first: int) -> list[str]:
 
 
 def _parquet_ids(values: Any, where: str, first: int) -> Array:
-    array = _parquet_array(values, where, first, is_end=True)
+    array = _parquet_array(values, where, first)
     if array.dtype.kind == "f":
         array = np.array(as_names(array, where, first))
     if array.dtype.kind not in "iu":
@@ -298,19 +298,13 @@ def _parquet_ids(values: Any, where: str, first: int) -> Array:
 
 
 def _parquet_numbers(values: Any, where: str, first: int) -> Array:
-    # Lists of one length are rows; their entries are looked at first, since those of words are
-    # refused below by the type of the column.
-    if hasattr(values.type, "value_field"):
-        entries = values.flatten().to_numpy(zero_copy_only=False)
-        if entries.dtype.kind in NUMBERS:
-            begin = f" from row {first} on" if first else ""
-            return as_column(values, f"{where}{begin}", ValueError).numpy()
-    array = _parquet_array(values, where, first, is_end=False)
+    begin = f"{where} from row {first} on" if first else where
+    array = array_of(values, begin, ValueError)
     if array.dtype.kind == "M":
-        array = exact_seconds(array, where)
+        array = exact_seconds(array, begin)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{where} must hold numbers or times, got {values.type}; code them as numbers first, "
             "or skip it by naming it '_' in columns"
         )
-    return as_column(array, where).numpy()
+    return as_column(array, begin).numpy()
