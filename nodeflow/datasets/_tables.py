@@ -515,9 +515,9 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     An entry that is empty or nan is no label: -1 or nan. Numbers that are all whole are integers.
     """
     column = table.column("label")
-    for number, word in enumerate(column.names):
+    for place, word in enumerate(column.names):
         if ";" in word:
-            raise column.error(number, f"several labels of a node go into labels.npz, got {word!r}")
+            raise column.error(place, f"several labels of a node go into labels.npz, got {word!r}")
     present = [word for word in column.names if word and word.lower() != "nan"]
     if {*map(kind_of, present)} == {TRUTH}:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays

@@ -68,7 +68,7 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     """
     _same(a.layer_sizes, b.layer_sizes, "layer sizes")
     _same(a.flows.pairs(), b.flows.pairs(), "pairs of layers joined by flows")
-    for (name, x), (_, y) in zip(_parts(a), _parts(b), strict=True):
+    for (name, x), (_, y) in zip(parts_of(a), parts_of(b), strict=True):
         if isinstance(x, Frame) and isinstance(y, Frame) and frames:
             _same(sorted(x), sorted(y), f"columns of {name}")
             for column in x:
@@ -151,7 +151,7 @@ def _kept_random_state() -> Iterator[None]:
             np.random.set_state(arrays)  # noqa: NPY002
 
 
-def _parts(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
+def parts_of(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
     """Return all parts of a NodeFlow by name; None stands for missing ids."""
     for i, layer in enumerate(batch.layers):
         yield f"layers[{i}].parent_nid", layer.parent_nid if layer.has_parent else None

@@ -13,27 +13,25 @@ from nodeflow.graph import Graph, Schema
 from nodeflow.testing import _layer_checks as layers
 from nodeflow.testing._layer_case import LayerCase, layer_graph
 from nodeflow.testing._report import Report
-from nodeflow.testing._run import EXAMPLES, TRIALS, Check, chosen, run_checks
+from nodeflow.testing._run import EXAMPLES, TRIALS, Check, checks_of, chosen, run_checks
 
-_RUNS = {
-    "shapes": layers.shapes,
-    "no neighbours": layers.no_neighbours,
-    "empty flows": layers.empty_flows,
-    "one node": layers.one_node,
-    "nodes permuted": layers.nodes_permuted,
-    "edges permuted": layers.edges_permuted,
-    "gradients": layers.gradients,
-    "weights": layers.weights,
-    "narrow types": layers.narrow_types,
-    "untouched": layers.untouched,
-    "repeatable": layers.repeatable,
-    "batch": layers.batch,
-}
+LAYER_CHECKS = checks_of(
+    layers.shapes,
+    layers.no_neighbours,
+    layers.empty_flows,
+    layers.one_node,
+    layers.nodes_permuted,
+    layers.edges_permuted,
+    layers.gradients,
+    layers.weights,
+    layers.narrow_types,
+    layers.untouched,
+    layers.repeatable,
+    layers.batch,
+)
 # others are quick on one graph alone, or make graphs of their own
-_RANDOM = ("shapes", "nodes permuted", "edges permuted", "weights", "batch")
-LAYER_CHECKS = {
-    name: Check(name, run, examples=EXAMPLES * (name in _RANDOM)) for name, run in _RUNS.items()
-}
+for _name in ("shapes", "nodes permuted", "edges permuted", "weights", "batch"):
+    LAYER_CHECKS[_name] = LAYER_CHECKS[_name]._replace(examples=EXAMPLES)
 LAYER_CHECKS["compile"] = Check("compile", layers.compiled, makes_graph=True)
 
 

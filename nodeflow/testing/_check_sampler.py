@@ -11,38 +11,36 @@ from nodeflow._core.base.checks import as_flag, check_one_of, check_type
 from nodeflow._core.base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks
+from nodeflow.testing import _law_checks, _sampler_checks
 from nodeflow.testing._report import CheckError, Report
-from nodeflow.testing._run import EXAMPLES, TRIALS, Check, Skipped, chosen, run_checks
-from nodeflow.testing._sampler_case import FEW, SamplerCase, given_case
+from nodeflow.testing._run import EXAMPLES, TRIALS, Skipped, checks_of, chosen, run_checks
+from nodeflow.testing._sampler_case import FEW, given_case
 
-_STRUCTURE = {
-    "structure": _structure_checks.structure,
-    "order": _structure_checks.order,
-    "edges": _structure_checks.edges,
-    "fanouts": _structure_checks.fanouts,
-    "repeats": _structure_checks.repeats,
-    "repeated seeds": _structure_checks.repeated_seeds,
-    "isolated seeds": _structure_checks.isolated_seeds,
-    "no seeds": _structure_checks.no_seeds,
-    "excluded": _structure_checks.excluded,
-    "future": _structure_checks.future,
-}
-_REPEATS = {
-    "reproducible": _repeat_checks.reproducible,
-    "threads": _repeat_checks.threads,
-    "pickles": _repeat_checks.pickles,
-    "calls": _repeat_checks.calls,
-    "epochs": _repeat_checks.epochs,
-    "global state": _repeat_checks.global_state,
-    "untouched": _repeat_checks.untouched,
-}
 SAMPLER_CHECKS = {
-    **{name: Check(name, run, examples=EXAMPLES) for name, run in _STRUCTURE.items()},
-    **{name: Check(name, run) for name, run in _REPEATS.items()},
-    "marginals": Check("marginals", _law_checks.marginals, statistical=True),
-    "pairs": Check("pairs", _law_checks.pairs, statistical=True),
-    "hubs": Check("hubs", _law_checks.hubs, makes_graph=True),
+    **checks_of(
+        _sampler_checks.structure,
+        _sampler_checks.order,
+        _sampler_checks.edges,
+        _sampler_checks.fanouts,
+        _sampler_checks.repeats,
+        _sampler_checks.repeated_seeds,
+        _sampler_checks.isolated_seeds,
+        _sampler_checks.no_seeds,
+        _sampler_checks.excluded,
+        _sampler_checks.future,
+        examples=EXAMPLES,
+    ),
+    **checks_of(
+        _sampler_checks.reproducible,
+        _sampler_checks.threads,
+        _sampler_checks.pickles,
+        _sampler_checks.calls,
+        _sampler_checks.epochs,
+        _sampler_checks.global_state,
+        _sampler_checks.untouched,
+    ),
+    **checks_of(_law_checks.marginals, _law_checks.pairs, statistical=True),
+    **checks_of(_law_checks.hubs, makes_graph=True),
 }
 
 
@@ -93,8 +91,8 @@ def check_sampler(
             graphs are made by the arguments of the call that made it, also those that ``**options``
             passed on: each must be kept in an attribute of its name, else "reproducible" fails. A
             function needs no such attributes.
-        seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small
-            degree.
+        seeds: seeds of the calls; repeated ones are left out. None: nodes of several
+            degrees.
         times: a time for every seed. None, for samplers that take times: times in the column
             ``sampler.time``.
         graph: with a function, the graph on which to begin; small graphs get columns like its
@@ -138,20 +136,10 @@ def check_sampler(
         first.size = FEW  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
-    if missing:
-        statistical = [first.of_few_edges()]
-    else:
-        statistical = cases
-
-    def cases_of(check: Check) -> list[SamplerCase]:
-        if check.makes_graph:
-            return [first]
-        return statistical if check.statistical else cases
-
     return run_checks(
         first.sampler.text(),
         selected,
-        cases_of,
+        lambda check: [first] if check.makes_graph else cases,
         expect_fail or {},
         budget,
         weights="marginals",

@@ -25,7 +25,7 @@ from nodeflow.sampling.base import SubgraphSampler
 from nodeflow.testing._assertions import assert_unbiased
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import MANY, SamplerCase
-from nodeflow.testing._structure_checks import parents
+from nodeflow.testing._sampler_checks import parents
 
 FALSE_ALARM = 1e-6
 """The probability that the checks of one call fail on a sampler without a bias, all together."""

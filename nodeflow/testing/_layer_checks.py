@@ -14,8 +14,8 @@ from nodeflow.graph import Graph, with_types_of
 from nodeflow.sampling import NeighborSampler
 from nodeflow.testing._graphs import dense
 from nodeflow.testing._layer_case import LayerCase, with_floats
-from nodeflow.testing._repeat_checks import global_states, tensor_bytes
 from nodeflow.testing._run import Skipped
+from nodeflow.testing._sampler_checks import global_states, tensor_bytes
 
 # in-edges: so many ones cannot be summed one by one in bfloat16
 _HUB = 2_000

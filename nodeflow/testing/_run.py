@@ -78,6 +78,15 @@ class Check(NamedTuple):
     statistical: bool = False
 
 
+def checks_of(*runs: Callable[[Any], float | None], **options: Any) -> dict[str, Check]:
+    """Return checks by their names, which are those of the functions; ``options`` as of Check."""
+    checks = {}
+    for run in runs:
+        name = run.__name__.replace("_", " ")
+        checks[name] = Check(name, run, **options)
+    return checks
+
+
 def chosen(
     checks: Mapping[str, Check], names: Sequence[str] | None, expect_fail: Mapping[str, str]
 ) -> list[Check]:

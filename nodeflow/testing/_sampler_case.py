@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,8 +40,8 @@ COPIES = 8
 MANY = 500
 FEW = 100
 _SEED = 7  # of the order of the edges of small graphs
-# of which samplers with small and with large fanouts draw a part
-_DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)
+# of seeds: samplers with small and with large fanouts draw a part of these, and few draws show it
+_DEGREES = (64, 48, 32, 24, 16, 8, 4, 2, 0)
 
 
 @dataclass
@@ -123,21 +124,6 @@ class SamplerCase:
         return SamplerCase(
             sampler, possible[: sampler.most_seeds], moments, self.make, groups, self.law
         )
-
-    def of_few_edges(self) -> SamplerCase:
-        """Return the case with seeds of several small degrees, for checks that count every edge."""
-        if self.sampler.seed_kind != "node":
-            return self
-        nodes = torch.tensor(self.sampler.possible_seeds)
-        degrees = _degrees(self.sampler)[nodes]
-        # the smallest degrees with a choice show most, and cost few draws
-        few = []
-        for size in _DEGREES if len(nodes) else ():
-            nearest = int((degrees - size).abs().argmin())
-            if 0 < degrees[nearest] <= 2 * _DEGREES[-1]:
-                few.append(int(nodes[nearest]))
-        seeds = list(dict.fromkeys(few)) or self.seeds
-        return SamplerCase(self.sampler, seeds, self.moments, self.make, law=self.law)
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
@@ -354,13 +340,17 @@ def _example() -> Graph:
 
 
 def _default_seeds(sampler: SamplerBase) -> list[int]:
-    """Nodes of large and of small degree, or the first of other seeds."""
+    """Nodes of several degrees, or the first of other seeds."""
     if sampler.seed_kind != "node":
         return list(range(min(3, sampler.num_seeds)))[: sampler.most_seeds]
-    degrees = sampler.graph.in_degrees() + sampler.graph.out_degrees()
-    order = degrees.argsort(descending=True, stable=True).tolist()
-    order = [seed for seed in order if seed in sampler.possible_seeds]
-    return list(dict.fromkeys([*order[:4], *order[-2:]]))[: sampler.most_seeds]
+    nodes = torch.tensor(sampler.possible_seeds)
+    # by their ratio, so that a node of many edges is nearer to some than one of none
+    sizes = (_degrees(sampler)[nodes] + 1).log()
+    seeds = []
+    for size in _DEGREES if len(nodes) else ():
+        nearest = (sizes - math.log(size + 1)).abs().argmin()
+        seeds.append(int(nodes[nearest]))
+    return list(dict.fromkeys(seeds))[: sampler.most_seeds]
 
 
 def _degrees(sampler: SamplerBase) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nodeflow import Graph, metrics, nn as decoders
 from nodeflow._core.links import as_links
-from nodeflow.metrics._rank_links import RankPlan, compiled, count_above, with_torch
+from nodeflow.metrics._links import RankPlan, compiled, count_above, with_torch
 
 
 def rank(scores: dict[int, float], answer: int, ties: str) -> float:
