@@ -26,7 +26,6 @@ from nodeflow._files.disk.texts import map_texts, write_texts
 from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
 from nodeflow.datasets._edge_files import (
-    EdgeFile,
     PieceOfFile,
     listed_files,
     mapped,
@@ -38,7 +37,7 @@ from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manif
 
 @checked
 def build_graph(
-    edges: EdgeFile | Iterable[EdgeFile],
+    edges: FileLike | Iterable[FileLike],
     folder: FileLike,
     *,
     num_nodes: int | None = None,
@@ -63,7 +62,7 @@ def build_graph(
     Args:
         edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held
             in memory), as ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``);
-            ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
+            ``.parquet``; ``.npy``, integers ``[edges, 2]``.
             Further columns become columns of ``edata``; timestamps of Parquet are seconds since
             1970, and lists of one length rows; words, and times finer than microseconds, are
             refused. All files have the same ones.
@@ -137,12 +136,12 @@ def build_graph(
         table = _EdgeWriter(draft, spool)
         # how many edges there will be, no file says before it is read
         with progress_bar("reading", 0, " edges", shown=progress, unit_scale=True) as bar:
-            for paths in files:
-                for piece in pieces_of_edges(paths, options, upper, named=named):
-                    table.append(piece, paths[0])
+            for file in files:
+                for piece in pieces_of_edges(file, options, upper, named=named):
+                    table.append(piece, file)
                     bar.update(len(piece.src))
-                table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
-        table.check_names(files[0][0])
+                table.end_file(file, named=named, may_be_empty=num_nodes is not None)
+        table.check_names(files[0])
         size = max(spool.largest + 1, table.stated) if upper is None else upper
         # columns are checked before the edges are sorted, which takes the time
         contents = Contents()

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -178,39 +178,27 @@ def named_text(path: Path, options: TextOptions) -> Iterator[PieceOfFile]:
 _EDGES = 2**18  # edges read at a time
 _TEXT = (".csv", ".tsv", ".txt", ".dat")
 
-EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
-"""A file of edges, or a pair of ``.npy`` files: sources and destinations."""
 
-
-def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]:
-    """Return the files of edges in their order, each alone or a pair. A tuple by itself is a pair.
+def listed_files(edges: FileLike | Iterable[FileLike]) -> list[Path]:
+    """Return the files of edges in their order.
 
     Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the
     first that is missing.
     """
-    listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
+    listed: Any = [edges] if isinstance(edges, (str, PathLike)) else edges
     check_type(listed, "edges", Iterable, "a file or a list of files")
-    files = []
-    for entry in listed:
-        pair = entry if isinstance(entry, tuple) else (entry,)
-        paths = tuple(map(Path, pair))
-        kinds = [*map(kind_of, paths)]
-        if len(paths) > 1 and kinds != [".npy", ".npy"]:
-            raise ValueError(
-                "a tuple must be two .npy files, of sources and destinations; several files make "
-                f"a list; got {pair}"
-            )
-        if kinds[0] not in (*_TEXT, ".mtx", ".npy", ".parquet"):
+    files = [Path(file) for file in listed]
+    for path in files:
+        kind = kind_of(path)
+        if kind not in (*_TEXT, ".mtx", ".npy", ".parquet"):
             raise ValueError(
                 "edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or "
-                f".parquet, got {paths[0]}"
+                f".parquet, got {path}"
             )
-        for path in paths:
-            if not is_file(path):
-                raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
-        if kinds[0] == ".parquet" and find_spec("pyarrow") is None:
+        if not is_file(path):
+            raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
+        if kind == ".parquet" and find_spec("pyarrow") is None:
             raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
-        files.append(paths)
     if not files:
         raise ValueError("edges must hold one file at least, got none")
     return files
@@ -224,25 +212,25 @@ def kind_of(path: Path) -> str:
 
 
 def pieces_of_edges(
-    paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
+    path: Path, options: TextOptions, upper: int | None, *, named: bool
 ) -> Iterator[PieceOfFile]:
     """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
     wrong one.
     """
-    kind = kind_of(paths[0])
+    kind = kind_of(path)
     if kind in _TEXT and named:
-        return named_text(paths[0], options)
+        return named_text(path, options)
     if kind in _TEXT:
-        return numbered_text(paths[0], options, upper)
+        return numbered_text(path, options, upper)
     if kind == ".parquet":
-        return _of_parquet(paths[0], options.columns, upper, named=named)
+        return _of_parquet(path, options.columns, upper, named=named)
     if named:
         raise ValueError(
-            f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
+            f"{path} holds numbers, but named=True says that nodes have names; leave it out"
         )
     if kind == ".mtx":
-        return _of_matrix(paths[0], upper)
-    return _of_arrays(paths, upper)
+        return _of_matrix(path, upper)
+    return _of_array(path, upper)
 
 
 def _of_matrix(path: Path, upper: int | None) -> Iterator[PieceOfFile]:
@@ -259,38 +247,17 @@ def mapped(path: Path, where: str) -> Array:
         return map_file(path)
 
 
-def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[PieceOfFile]:
-    form = "[edges, 2]"
-    row: tuple[int, ...] = (2,)
-    if len(paths) == 2:
-        form = "[edges]"
-        row = ()
-    arrays: list[Array] = []
-    for path in paths:
-        array = mapped(path, f"{path} must be a .npy file of edges")
-        # An array [2, edges], as PyG has it, would be read as two edges.
-        is_right = array.ndim == 1 + len(row) and array.shape[1:] == row
-        if not is_right or array.dtype.kind not in "iu":
-            hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
-            got = f"{array.dtype} {list(array.shape)}"
-            raise ValueError(f"{path} must hold integers {form}, got {got}{hint}")
-        arrays.append(array)
-    sizes = [*map(len, arrays)]
-    if len({*sizes}) > 1:
-        raise ValueError(
-            f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
-            f"{sizes[1]}"
-        )
-    if len(arrays) == 1:
-        arrays = [*arrays[0].T]
-    src, dst = arrays
-    for first in range(0, len(src), _EDGES):
-        stop = first + _EDGES
-        yield PieceOfFile(
-            _ids(src[first:stop], "src", paths[0], first, upper),
-            _ids(dst[first:stop], "dst", paths[-1], first, upper),
-            {},
-        )
+def _of_array(path: Path, upper: int | None) -> Iterator[PieceOfFile]:
+    pairs = mapped(path, f"{path} must be a .npy file of edges")
+    # An array [2, edges], as PyG has it, would be read as two edges.
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        hint = "; save edge_index.T.copy()" if pairs.ndim == 2 and len(pairs) == 2 else ""
+        got = f"{pairs.dtype} {list(pairs.shape)}"
+        raise ValueError(f"{path} must hold integers [edges, 2], got {got}{hint}")
+    for first in range(0, len(pairs), _EDGES):
+        ends = pairs[first : first + _EDGES].T
+        src, dst = (_ids(of, end, path, first, upper) for of, end in zip(ends, ENDS, strict=True))
+        yield PieceOfFile(src, dst, {})
 
 
 def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:

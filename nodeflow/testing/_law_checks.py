@@ -195,11 +195,9 @@ def _means(draws: Draws) -> float | None:
     # few draws may all be alike by chance. So the variance is at least that of one draw with the
     # weights seen: weight * p is exact, which makes it exact * (weight - exact)
     typical = _ratio((weights**2).sum(0), np.abs(weights).sum(0), 0.0)
-    of_one = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
-    variance = np.maximum(
-        error.var(0) / draws.case.size, draws.by_group(of_one) / (size**2 * draws.case.size)
-    )
-    deviation = np.sqrt(variance)
+    least = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
+    least = draws.by_group(least) / size**2
+    deviation = np.sqrt(np.maximum(error.var(0), least) / draws.case.size)
     seen = draws.by_group(draws.counts.sum(0))
     wanted = draws.by_group(draws.exact) / size
     allowed = _limit(mean.size) * deviation
@@ -210,8 +208,9 @@ def _means(draws: Draws) -> float | None:
         # significant one is named
         significance = np.where(is_far, _ratio(np.abs(mean), deviation, np.inf), -np.inf)
         flow, group = np.unravel_index(int(significance.argmax()), mean.shape)
+        where = f"{draws.name(int(group))} in flow {flow - draws.tested}"
         raise AssertionError(
-            f"the mean weight of {draws.name(int(group))} in flow {flow - draws.tested} over "
+            f"the mean weight of {where} over "
             f"{draws.case.size} draws is {wanted[group] + mean[flow, group]:.4g}, and should be "
             f"{wanted[group]:.4g} (estimand()); the two may differ by {allowed[flow, group]:.2g}"
         )

@@ -66,9 +66,7 @@ _VALUES: dict[str, dict[str, str]] = {
         "of_arrays({'negative': [[0, 1], [1, -2]]})": (
             "negative.npy, row 1: dst must be an integer from 0, got -2"
         ),
-        "of_arrays({'short': np.arange(3), 'long': np.arange(4)})": (
-            "one row per edge each, got 3 and 4"
-        ),
+        "of_arrays({'short': np.arange(3)})": "must hold integers [edges, 2], got int64 [3]",
         (
             "of_arrays({'e': [[0, 1]], 'objects': np.array([{}, 1], object)}, 'e', ndata='objects')"
         ): ("not numbers"),
@@ -77,9 +75,6 @@ _VALUES: dict[str, dict[str, str]] = {
         ),
         "of_arrays({'e': [[0, 1]]}, named=True)": "e.npy holds numbers, but named=True says",
         "built({'cut.npy': b'no array'})": "cut.npy must be a .npy file of edges",
-        "datasets.build_graph([(file, file)], folder)": (
-            "a tuple must be two .npy files, of sources and destinations; several files make a list"
-        ),
         "datasets.build_graph([], folder)": "one file at least",
     },
     "Lists of edges": {
