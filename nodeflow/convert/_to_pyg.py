@@ -426,19 +426,17 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Merged
     draws = (dst[:, None] < sizes).sum(1)
     weight = torch.cat([flow.weight for flow in flows]) / draws
     mean = weight.new_zeros(distinct.shape[1]).index_add_(0, index, weight)
-    names = sorted({name for frame in frames for name in frame})
     for i, frame in enumerate(frames):
-        for name in names:
-            if name not in frame:
-                raise ValueError(
-                    f"flow {i} has no column {name!r}, which another flow has: nodes drew anew in "
-                    "every flow, so the graph of all edges needs it from each"
-                )
+        if other := sorted(frame.keys() ^ frames[0].keys()):
+            raise ValueError(
+                f"column {other[0]!r} is in only one of the flows 0 and {i}: nodes drew anew in every "
+                "flow, so the graph of all edges needs it from each"
+            )
     # the first of the equal edges has their columns
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
     columns = {}
-    for name in names:
+    for name in frames[0]:
         columns[name] = torch.cat([frame[name] for frame in frames])[first]
     return _MergedEdges(
         (distinct[1], distinct[0]),

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_array, as_count, as_ids, as_number, check_type, lasting
-from nodeflow._core.base.types import Array, IdsLike, NumbersLike, SeedsLike
+from nodeflow._core.base.types import IdsLike, NumbersLike, SeedsLike
 from nodeflow._core.random import Random
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
@@ -282,10 +282,10 @@ def assert_unbiased(
         )
     else:
         sums = _at_seeds(sampler, x, seeds, times, draws)
-    _compare(sums, x.numpy(), sampler.num_flows, draws, false_alarm)
+    _compare(sums, x, sampler.num_flows, draws, false_alarm)
 
 
-def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: float) -> None:
+def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: float) -> None:
     """Compare the means of sums of ``draws`` draws with the exact ones; raises AssertionError."""
     exact = sums.exact.numpy()
     # of the errors of every flow and destination: sum, sum of squares, and number
@@ -293,10 +293,10 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
     squares = np.zeros_like(total)
     counts = np.zeros_like(total)
     for epoch in range(draws):
-        for number, flow, rows_of in sums.drawn(epoch):
-            rows = rows_of.numpy()
-            is_there = rows >= 0
-            error = (_estimates(flow, x)[rows] - exact) * is_there
+        for number, flow, rows in sums.drawn(epoch):
+            is_there = (rows >= 0).numpy()
+            sums_of_flow = flow.aggregate(x[flow.src_layer.parent_nid], weight=flow.weight.double())
+            error = (sums_of_flow[rows].numpy() - exact) * is_there
             total[number] += error
             squares[number] += error * error
             counts[number] += is_there
@@ -396,21 +396,6 @@ def _at_nodes(
             yield last, flows[last], flows[last].dst_layer.rows_of(tested)
 
     return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
-
-
-def _estimates(flow: Flow, x: Array) -> Array:
-    """The sums of estimator weight times x over the edges of every destination, float64
-    ``[num_dst]``.
-
-    Thousands of small flows are summed, so this does without what ``flow.aggregate`` keeps for a
-    backward pass.
-    """
-    structure = flow.structure
-    parents = flow.src_layer.parent_nid.numpy()
-    indptr = structure.indptr.numpy()
-    dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
-    values = x[parents[structure.indices.numpy()]]
-    return np.bincount(dst, flow.weight.numpy() * values, flow.num_dst)
 
 
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:

@@ -18,7 +18,6 @@ from _support.conversions import (
     assert_same_graph,
     assert_same_typed_graph,
     below,
-    ends,
     filled,
     stored,
     typed_graphs,
@@ -206,12 +205,3 @@ def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     for call in (lambda: to_dgl(graph), lambda: to_dgl_blocks(NeighborSampler(graph, [2])([1]))):
         with pytest.raises(ImportError, match=r"DGL is needed; see https://www.dgl.ai"):
             call()
-
-
-def test_a_graph_with_repeated_edges_and_isolated_nodes() -> None:
-    made: Any = dgl_double.graph((torch.tensor([2, 0, 0]), torch.tensor([1, 1, 1])), num_nodes=4)
-    made.ndata["x"] = torch.arange(4)
-    made.edata["w"] = torch.arange(3.0)
-    graph = from_dgl(made)
-    assert (graph.num_nodes, ends(graph)) == (4, [[2, 0, 0], [1, 1, 1]])
-    assert (graph.ndata["x"].tolist(), graph.edata["w"].tolist()) == ([0, 1, 2, 3], [0, 1, 2])
