@@ -45,6 +45,7 @@ _HUB_TESTS = 2 * len(_HUBS)  # their ends, and all their edges
 _SYMMETRIC = 2 * math.e**3 / 9
 # the least number of draws: of fewer, that all differ in one way may be chance
 _HUB_CALLS = 60
+_MOST_CALLS = 600
 # of a hub, drawn in all calls: not many more
 _HUB_EDGES = 1_000_000
 # edges of seeds in a given graph on which the statistical checks run too
@@ -352,27 +353,27 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
-    # a few calls tell how many edges one draws, so how many calls are needed
-    drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
-    calls = max(edges / max(drawn, 1), _HUB_CALLS)
-    calls = int(min(calls, _HUB_EDGES / max(drawn, 1), 600))
     if getattr(sampler, "replace", False):
         distinct = None
     else:
         distinct = degree
-    sums = np.zeros((calls, 3))
+    sums_of_calls = []
     seen = 0
     squares = 0.0
-    for epoch in range(calls):
+    for epoch in range(_MOST_CALLS):
         flow = hub.call(epoch=epoch).flows[-1]
         eid = _edges_of_hub(flow, hub.seeds[0], distinct)
         weight = flow.weight.double().numpy()
-        sums[epoch] = np.bincount(part[eid], weight, 3)
+        sums_of_calls.append(np.bincount(part[eid], weight, 3))
         seen += len(eid)
         squares += float((weight**2).sum())
+        # ends when enough edges are drawn, which tells nothing of their weights
+        if seen >= _HUB_EDGES or (seen >= edges and epoch + 1 >= _HUB_CALLS):
+            break
+    sums = np.array(sums_of_calls)
     if seen < 3 * _SEEN:
         raise Skipped(
-            f"{seen} edges of a hub were drawn in {calls} draws, which is too few to compare parts"
+            f"{seen} edges of a hub were drawn in {len(sums)} draws, which is too few to compare parts"
         )
     exact = np.bincount(part[ids], number, 3)
     typical = squares / max(float(sums.sum()), 1e-9)
