@@ -27,6 +27,7 @@ from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
 from nodeflow.datasets._edge_files import (
     PieceOfFile,
+    check_delimiter,
     listed_files,
     mapped,
     pieces_of_edges,
@@ -113,10 +114,7 @@ def build_graph(
     # All arguments are checked before the first file is read, which may take hours.
     files = listed_files(edges)
     options = TextOptions(delimiter, columns, header, comments)
-    if delimiter == "":
-        raise ValueError(
-            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
-        )
+    check_delimiter(delimiter)
     limit = as_bytes(memory, "memory")
     if named and num_nodes is not None:
         raise ValueError(

@@ -92,10 +92,7 @@ def read_edge_list(
     """
     if num_nodes is not None:
         num_nodes = as_count(num_nodes, "num_nodes")
-    if delimiter == "":
-        raise ValueError(
-            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
-        )
+    check_delimiter(delimiter)
     table = Table(Path(path), delimiter, comments or None)
     if not is_file(table.path):
         raise FileNotFoundError(
@@ -117,6 +114,14 @@ def read_edge_list(
 
 
 _ROWS = 2**15  # rows read at a time
+
+
+def check_delimiter(delimiter: str | None) -> None:
+    """Raise ValueError for a delimiter without letters."""
+    if delimiter == "":
+        raise ValueError(
+            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
+        )
 
 
 class PieceOfFile(NamedTuple):

@@ -444,7 +444,7 @@ LAYER_CHECKS["compile"] = Check("compile", compiled, makes_graph=True)
 
 
 def check_layer(
-    layer: nn.Module | Callable[[], nn.Module],
+    layer: nn.Module,
     in_features: int,
     *,
     edge_columns: Mapping[str, tuple[int, ...] | Callable[[int], Tensor]] | None = None,
@@ -474,7 +474,7 @@ def check_layer(
     ======================== ===========================================================================================
 
     Args:
-        layer: a module, such as a ``FlowConv``, or a function that makes one.
+        layer: a module, such as a ``FlowConv``.
         in_features: width of the rows ``h``.
         edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row,
             for random numbers from 0 to 1, or a function of the number of edges that makes the
@@ -494,13 +494,7 @@ def check_layer(
 
     A layer for several node types or relations is checked on a small graph of these, ``schema=``.
     """
-    words = "a torch.nn.Module, or a function that makes one"
-    check_type(layer, "layer", Callable, words)
-    if isinstance(layer, nn.Module):
-        module = layer
-    else:
-        module = layer()
-    check_type(module, "layer", nn.Module, words)
+    check_type(layer, "layer", nn.Module, "a torch.nn.Module")
     selected = chosen(LAYER_CHECKS, checks, expect_fail or {})
     if schema is not None:
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
@@ -514,9 +508,9 @@ def check_layer(
         selected = [check._replace(examples=0) for check in selected]
     # a copy: calls leave advice, modes and gradients in a module
     case = LayerCase(
-        copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema)
+        copy.deepcopy(layer).eval(), layer_graph(width, edge_columns or {}, graph, schema)
     )
-    subject = " ".join(repr(module).split())
+    subject = " ".join(repr(layer).split())
     with torch.random.fork_rng(devices=[]):
         return run_checks(
             subject,

@@ -134,10 +134,7 @@ class Draws:
     def name(self, group: int) -> str:
         """Return the name of the first edge of a group."""
         first = int((self.group == group).argmax())
-        is_beside = self.row == self.row[first]
-        place = first - int(is_beside.argmax())
-        node = int(self.nodes[self.row[first]])
-        return f"edge {self.eid[first]} (place {place} of the {is_beside.sum()} of node {node})"
+        return f"edge {self.eid[first]} of node {int(self.nodes[self.row[first]])}"
 
 
 def marginals(case: SamplerCase) -> float | None:
@@ -353,10 +350,7 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
-    if getattr(sampler, "replace", False):
-        distinct = None
-    else:
-        distinct = degree
+    distinct = None if getattr(sampler, "replace", False) else degree
     sums_of_calls = []
     seen = 0
     squares = 0.0

@@ -677,7 +677,7 @@ _VALUES: dict[str, dict[str, str]] = {
             "node_names must be None or hold 20 names, got 1"
         ),
         "datasets.Dataset('a', graph, feature_names=('one',))": (
-            "feature_names must be None or hold 4 names, got 1"
+            "feature_names for 'node' must be None or hold 4 names, got 1"
         ),
         "datasets.Dataset('a', graph, category_names={'t': ('a',)})": (
             "category_names['t'] must hold at least 40 names, got 1"

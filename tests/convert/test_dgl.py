@@ -161,16 +161,6 @@ def test_blocks_of_a_node_flow_without_parents_have_no_ids() -> None:
     assert "_ID" not in {**block.srcdata, **block.dstdata, **block.edata}
 
 
-def test_edges_of_blocks_in_any_order() -> None:
-    block = dgl_double.create_block(([0, 1, 2], [1, 0, 1]), num_src_nodes=3, num_dst_nodes=2)
-    block.edata["w"] = torch.tensor([5, 6, 7])
-    block.edata["_ID"] = torch.tensor([2, 0, 1])
-    flow = from_dgl_blocks([block]).flows[0]
-    assert (flow.indptr.tolist(), flow.indices.tolist()) == ([0, 1, 3], [1, 0, 2])
-    assert (flow.data["w"].tolist(), flow.parent_eid.tolist()) == ([6, 5, 7], [0, 2, 1])
-    assert not from_dgl_blocks([block]).front.has_parent
-
-
 def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     block = dgl_double.create_block(([0], [0]), num_src_nodes=2, num_dst_nodes=1)
     with pytest.raises(TypeError, match=r"from_dgl_blocks makes a NodeFlow"):

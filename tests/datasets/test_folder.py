@@ -134,14 +134,6 @@ def test_several_labels_per_node(folder: Path) -> None:
     assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)]
-)
-def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
-    write_files(folder, {"features.npz": None, "features.npy": np.eye(8, 2, dtype=stored)})
-    assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
-
-
 @given(
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-5, 5)), min_size=1),
     dtype=st.sampled_from([np.int32, np.uint16, np.uint8, np.dtype(">i8")]),

@@ -97,15 +97,6 @@ RANKS = metrics.Ranks(
 )  # fmt: skip
 
 
-def test_means() -> None:
-    assert RANKS.mean_rank == pytest.approx(118.5 / 6)
-    assert RANKS.mrr == pytest.approx((1 + 1 / 2 + 1 / 4 + 1 / 10 + 2 / 3 + 1 / 100) / 6)
-    assert [RANKS.hits(k) for k in (1, 3, 10)] == pytest.approx([1 / 6, 3 / 6, 5 / 6])
-    assert RANKS.summary() == {
-        "mean_rank": RANKS.mean_rank, "mrr": RANKS.mrr, **{f"hits@{k}": RANKS.hits(k) for k in (1, 3, 10)},
-    }  # fmt: skip
-
-
 def test_by_side_and_relation() -> None:
     assert {side: part.mean_rank for side, part in RANKS.by_side().items()} == pytest.approx(
         {"destination": 6.5 / 3, "source": 112 / 3}

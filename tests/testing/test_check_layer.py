@@ -33,7 +33,7 @@ QUICK = [name for name in LAYER_CHECKS if name != "compile"]
 def test_a_planted_fault_is_found_by_name(name: str) -> None:
     torch.manual_seed(0)
     with pytest.raises(CheckError) as error:
-        check_layer(LAYERS[name][0], WIDTH, checks=QUICK, budget=10)
+        check_layer(LAYERS[name][0](), WIDTH, checks=QUICK, budget=10)
     assert LAYERS[name][1] in error.value.report.failed
 
 

@@ -191,9 +191,7 @@ def test_the_most_significant_edge_is_named() -> None:
     draws.eid = draws.group = np.arange(5)
     draws.tested = 1
     draws.case = SimpleNamespace(groups=None, size=2_000)
-    with pytest.raises(
-        AssertionError, match=r"the mean weight of edge 0 \(place 0 of the 5 of node 7\) in flow -1"
-    ):
+    with pytest.raises(AssertionError, match="the mean weight of edge 0 of node 7 in flow -1"):
         _means(draws)
 
 
