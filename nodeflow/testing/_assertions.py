@@ -117,10 +117,7 @@ def assert_reproducible(
 
 def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
     """Return the options of all calls: the times of the seeds, for samplers that take times."""
-    options: dict[str, Any] = {}
-    if times is not None:
-        options["times"] = times
-    return first_of_epoch(sampler, options)
+    return first_of_epoch(sampler, {} if times is None else {"times": times})
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -351,11 +348,11 @@ def _at_seeds(
     if times is None:
         exact = _exact_sums(sampler, x)[nodes]
     else:
-        when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
-        distinct, which = torch.unique(when, return_inverse=True)
-        time_of_row = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)
-        sums = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])
-        exact = sums[time_of_row, nodes]
+        moments = as_array(times, "times").tolist()
+        time_of = dict(zip(first.seed_index.tolist(), moments, strict=True))
+        # a row of the last layer is a seed at one time
+        rows = enumerate(nodes.tolist())
+        exact = torch.stack([_exact_sums(sampler, x, time_of[row])[node] for row, node in rows])
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
@@ -403,10 +400,7 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     until then.
     """
     src, dst = sampler.graph.edges()
-    if time is None:
-        counts = sampler.estimand()
-    else:
-        counts = sampler.estimand(time)
+    counts = sampler.estimand() if time is None else sampler.estimand(time)
     sums = torch.zeros_like(x)
     direction = sampler.view.direction
     if direction != "out":

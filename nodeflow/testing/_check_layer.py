@@ -81,17 +81,8 @@ class LayerCase:
         nodes = np.arange(self.graph.num_nodes)
         # whose types the layers have
         batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)
-        self.copy_columns(batch)
+        batch.copy_from_parent()
         return batch.flows[0] if kind is None else with_floats(batch.flows[0], kind)
-
-    def copy_columns(self, batch: NodeFlow) -> None:
-        """Copy the columns of the graph, of its types and relations to a batch, but for the
-        rows.
-        """
-        graph = self.graph
-        ndata = {*dense(graph.ndata)}.union(*(dense(p.data) for p in graph.nodes.values()))
-        edata = {*dense(graph.edata)}.union(*(dense(p.data) for p in graph.relations.values()))
-        batch.copy_from_parent(sorted(ndata - {ROWS}), sorted(edata))
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""
@@ -223,7 +214,7 @@ def empty_flows(case: LayerCase) -> None:
 
 def _batch(case: LayerCase, fanouts: list[int], seeds: list[int]) -> NodeFlow:
     batch = NeighborSampler(case.graph, fanouts)(seeds)
-    case.copy_columns(batch)
+    batch.copy_from_parent()
     return batch
 
 
