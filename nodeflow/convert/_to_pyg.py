@@ -449,16 +449,11 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Merged
 
 
 def _is_prefix(flow: Flow, outer: Flow) -> bool:
-    nodes = flow.num_dst
-    edges = flow.num_edges
-    if outer.num_dst < nodes or outer.num_edges < edges or flow.has_parent != outer.has_parent:
+    if flow.has_parent != outer.has_parent:
         return False
-    same = torch.equal(flow.indptr, outer.indptr[: nodes + 1]) and torch.equal(
-        flow.indices, outer.indices[:edges]
-    )
-    if same and flow.has_parent:
-        same = torch.equal(flow.parent_eid, outer.parent_eid[:edges])
-    return same and torch.equal(flow.weight, outer.weight[:edges])
+    names = ["indptr", "indices", "weight", *["parent_eid"] * flow.has_parent]
+    pairs = ((getattr(flow, name), getattr(outer, name)) for name in names)
+    return all(torch.equal(part, whole[: len(part)]) for part, whole in pairs)
 
 
 def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> Columns:

@@ -256,14 +256,9 @@ def _near(wanted: Tensor, rows: Tensor, what: str, tolerance: float = _NEAR) -> 
     if bool(far.any()):
         row = int(far.nonzero()[0, 0])
         raise AssertionError(
-            f"{what}: row {row} is {_short(rows[row])}, and should be {_short(wanted[row])}; the "
+            f"{what}: row {row} is {rows[row].tolist()}, and should be {wanted[row].tolist()}; the "
             f"largest difference is {float(difference.max()):.3g}"
         )
-
-
-def _short(row: Tensor) -> str:
-    values = [f"{value:.4g}" for value in row.detach().flatten().tolist()[:4]]
-    return f"[{', '.join(values)}{', ...' * (row.numel() > 4)}]"
 
 
 def gradients(case: LayerCase) -> None:

@@ -112,9 +112,7 @@ class SamplerCase:
         try:
             sampler = again(self.sampler, graph) if self.make is None else self.make(graph)
         except Exception as error:  # of any code of a user
-            remedy = "graph= may show the columns that it reads"
-            if self.make is None:
-                remedy = "a function that makes one of a graph may be passed in place of a sampler"
+            remedy = "pass a function of a graph, and with graph= the columns that it reads"
             raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
         if sampler.graph is not graph:
             name = type(sampler).__name__

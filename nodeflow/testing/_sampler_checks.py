@@ -99,10 +99,7 @@ def order(case: SamplerCase) -> None:
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
     layer = batch.layers[i]
-    if layer.context is None:
-        contexts = [0] * len(layer)
-    else:
-        contexts = layer.context.tolist()
+    contexts = [0] * len(layer) if layer.context is None else layer.context.tolist()
     return list(zip(contexts, layer.parent_nid.tolist(), strict=True))
 
 
@@ -114,10 +111,7 @@ def edges(case: SamplerCase) -> None:
     direction = direction_of(case.sampler)
     for i, flow in flows_of(case):
         src, dst = parents(flow)
-        if flow.has_parent:
-            eid = flow.parent_eid
-        else:
-            eid = torch.full_like(src, -1)
+        eid = flow.parent_eid if flow.has_parent else torch.full_like(src, -1)
         if bool((eid < 0).any()):
             if not isinstance(case.sampler, Sampler):
                 raise Skipped("its edges are not those of the graph: they have no ids")
@@ -301,10 +295,7 @@ def excluded(case: SamplerCase) -> None:
         raise Skipped("its edges have no filter")
     is_even = torch.arange(case.graph.num_edges) % 2 == 0
     mask = mask_of(case.sampler)
-    if mask is None:
-        hidden = torch.zeros_like(is_even)
-    else:
-        hidden = ~torch.from_numpy(np.array(mask))
+    hidden = ~torch.from_numpy(np.ones(len(is_even), bool) if mask is None else np.array(mask))
     samplers: list[tuple[SamplerBase, Tensor]] = [
         (case.sampler, hidden),
         # what draws edges that are left out reads the graph itself, past every filter
