@@ -63,6 +63,8 @@ def test_small(folder: Path) -> None:
     )
     assert data.graph.ndata["label"].tolist() == [0, 1, 0, 1, -1, 1, 0, 1]
     assert torch.equal(data.graph.ndata["feat"].to_dense(), torch.eye(8, 3))
+    # of the labelled nodes, the same on every machine
+    assert [ids.tolist() for ids in data.splits.values()] == [[2, 3, 5], [7], [0, 1, 6]]
     assert [ends.tolist() for ends in data.graph.edges()] == [list(range(8)), [*range(1, 8), 0]]
 
 

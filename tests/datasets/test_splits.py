@@ -132,6 +132,14 @@ def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> N
     assert (parts(data), data.feature_names) == ([TRAIN, VAL, TEST], ("size",))
 
 
+def test_masks_beside_a_table_in_another_order(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path, edges_csv="src,dst\n0,1\n2,3\n", nodes_csv="id,label\n3,0\n1,1\n0,0\n2,1\n"
+    )
+    np.save(folder / "train_mask.npy", [True, True, False, False])
+    assert read_folder(folder).train.tolist() == [1, 3]
+
+
 def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
     """Numbers in arrays are its ids, and rows are its rows."""
     folder = folder_of(tmp_path, nodes_csv="id,label\n3,0\n1,1\n4,0\n2,1\n")
