@@ -138,8 +138,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       is ``id``, ``name`` or alike where it is the only one, or others are numbers. A column
       ``split`` (or ``subset`` and so on, as above) holds train, val or test (or 0, 1, 2), or is
       empty; or masks, ``train_mask`` and so on, hold true and false. A column ``label`` holds class
-      names or class numbers, or numbers to predict, at least one of which is not whole; empty or
-      nan is no label. A column of dates becomes a node column
+      names or class numbers, or several of them with ``;`` between, or numbers to predict, at least
+      one of which is not whole; empty or nan is no label. A column of dates becomes a node column
       of its own, in seconds as above. Every other column is a feature, one column of ``feat``,
       float32; whole numbers above 2**24 that float32 would round are refused, here and in arrays
       and labels, and others that would become equal.

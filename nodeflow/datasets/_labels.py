@@ -128,7 +128,7 @@ def label_column(
     # codes such as 90210 would make a classifier of 90,211 outputs, nearly all of nothing
     top = int(classes.max(initial=-1))
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
-    if num_classes or top < max(_CODES, _GAPS * len(codes)):
+    if num_classes or are_dense(len(codes), top):
         return label, top + 1, None
     ranks = np.where(classes < 0, -1, np.searchsorted(codes, classes))
     return torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist()))
@@ -145,6 +145,13 @@ def _rows_or_numbers(raw: Tensor, where: str) -> Tensor:
     if not raw.is_floating_point() and is_binary(numbers.abs()):
         numbers = numbers.masked_fill(numbers < 0, torch.nan)
     return numbers
+
+
+def are_dense(count: int, top: int) -> bool:
+    """Return whether ``count`` different classes, the largest of them ``top``, keep their
+    numbers.
+    """
+    return top < max(_CODES, _GAPS * count)
 
 
 def is_binary(rows: Tensor) -> bool:

@@ -32,7 +32,8 @@ from nodeflow._files.text.words import (
     kind_of,
     short,
 )
-from nodeflow.datasets._labels import PART_WORDS, PARTS, SUBSETS, split_titles
+from nodeflow.datasets._files import check_room
+from nodeflow.datasets._labels import PART_WORDS, PARTS, SUBSETS, are_dense, split_titles
 
 _TRIPLE = ("src", "relation", "dst")
 _PARTS = {
@@ -49,6 +50,7 @@ _RULES = {
 }
 """What a column of a split, or a mask, must hold."""
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
+_NO_LABEL = ("", "nan", "-1")
 _LIKE_TITLES = (
     "reads like titles; take it out, or if it is a triple, put a line head, relation, tail before "
     "it"
@@ -509,15 +511,15 @@ def _numbers(column: WordColumn, title: str) -> Array:
 
 
 def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
-    """Return the column ``label``, the number of classes that have names, else 0, and the names, or
-    None.
+    """Return the column ``label``, the number of classes that have names or columns, else 0, and
+    the names, or None.
 
-    An entry that is empty or nan is no label: -1 or nan. Numbers that are all whole are integers.
+    An entry that is empty or nan is no label: -1, nan, or a row of zeros. Numbers that are all
+    whole are integers.
     """
     column = table.column("label")
-    for place, word in enumerate(column.names):
-        if ";" in word:
-            raise column.error(place, f"several labels of a node go into labels.npz, got {word!r}")
+    if any(";" in word for word in column.names):
+        return _several_labels(table, column)
     present = [word for word in column.names if word and word.lower() != "nan"]
     if {*map(kind_of, present)} == {TRUTH}:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays
@@ -541,3 +543,28 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
         expected = "a class from 0, in 64 bits, or -1 or empty for none"
         raise table.error(row, f"label must be {expected}, got {word}")
     return classes.astype(np.int64), 0, None
+
+
+def _several_labels(
+    table: Words, column: WordColumn
+) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
+    # Different words are split once, however many nodes have them.
+    lists = []
+    for word in column.names:
+        labels = [label.strip() for label in word.split(";")]
+        lists.append([label for label in labels if label.lower() not in _NO_LABEL])
+    names = list(dict.fromkeys(chain.from_iterable(lists)))
+    number = {name: place for place, name in enumerate(names)}
+    class_names: tuple[str, ...] | None = tuple(names)
+    if all(is_integer(name) and int(name) >= 0 for name in names):
+        numbers = {name: int(name) for name in names}
+        if are_dense(len(names), max(numbers.values(), default=-1)):
+            number = numbers
+            class_names = None
+    width = max(number.values(), default=-1) + 1
+    size = len(column.codes)
+    check_room(4 * size * width, f"{table.path}: a matrix of labels [{size}, {width}]")
+    rows = np.zeros((len(lists), width), np.float32)
+    for row, labels in enumerate(lists):
+        rows[row, [number[label] for label in labels]] = 1
+    return rows[column.codes], width, class_names

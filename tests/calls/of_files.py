@@ -235,9 +235,6 @@ _VALUES: dict[str, dict[str, str]] = {
             "read({'edges.csv': 'src,dst\\na,b\\nb,c\\n', 'nodes.csv': 'id,label,split,x\\na,"
             "0,train,1\\nb,1,val,2\\nc,1,test,3\\nd,0,later,4\\n'})"
         ): ("line 5: column 'split' must hold train"),
-        "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,label\\n0,1\\n1,1;2\\n'})": (
-            "line 3: several labels of a node go into labels.npz, got '1;2'"
-        ),
         "read({'edges.csv': 'src,dst\\n0,1\\n1,0\\n', 'nodes.csv': 'id,x\\n0,2.5\\n1,+1.5\\n'})": (
             "line 3: column 'x' must hold numbers, got '+1.5'"
         ),

@@ -14,6 +14,14 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
 
 
+@pytest.mark.parametrize("none", ["nan", "-1", "NaN", ""])
+def test_several_labels_of_which_one_is_none(none: str, tmp_path: Path) -> None:
+    nodes = f"id,label\n0,a;b\n1,b\n2,{none}\n3,a\n4,a\n5,b\n"
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
+    assert data.class_names == ("a", "b")
+    assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 1], [0, 0], [1, 0], [1, 0], [0, 1]]
+
+
 def test_a_matrix_of_integers_with_gaps() -> None:
     rows = torch.tensor([[1, 0], [0, 1], [-1, -1], [1, -1], [0, 0], [1, 1]])
     data = Dataset("d", ring(y=rows, train_mask=bools([0, 1]))).of_type()
@@ -173,3 +181,10 @@ def test_class_codes_become_names(gaps: bool, tmp_path: Path) -> None:
     assert (stated.num_classes, stated.class_names) == (100_000, None)
     many = Graph.from_edges([], [], num_nodes=400, ndata={"y": torch.arange(400) * 3})
     assert Dataset("d", many).of_type().num_classes == 3 * 399 + 1
+
+
+def test_several_class_codes_become_names(tmp_path: Path) -> None:
+    nodes = "id,label\n0,90210;10001\n1,\n2,10001\n"
+    data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
+    assert (data.num_classes, data.class_names) == (2, ("90210", "10001"))
+    assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 0], [0, 1]]

@@ -190,6 +190,16 @@ def test_whole_numbers_with_gaps_are_classes_as_pandas_writes_them(tmp_path: Pat
     assert (data.graph.ndata["label"].tolist(), data.num_classes) == ([1, -1, 0], 2)
 
 
+def test_several_labels(tmp_path: Path) -> None:
+    edges = "src,dst\na,b\n"
+    data = read(tmp_path, nodes_csv="id,label\na,red; blue\nb,\nc,blue\n", edges_csv=edges)
+    assert (data.class_names, data.num_classes) == (("red", "blue"), 2)
+    assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 0], [0, 1]]
+    data = read(tmp_path, nodes_csv="id,label\na,3;0\nb,\nc,1\n", edges_csv=edges)
+    assert (data.class_names, data.num_classes) == (None, 4)
+    assert data.graph.ndata["label"].tolist() == [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
+
+
 def test_float_labels_of_an_array(folder: Path) -> None:
     values = [0.5, 1.0, np.nan, 2.0, 3.0, 4.0, 5.0, 6.0]
     np.save(folder / "labels.npy", values)

@@ -204,6 +204,8 @@ def test_labels_and_categories_keep_their_zeros(tmp_path: Path) -> None:
     )
     # where all have a sign it belongs to the number
     assert data.graph.edata["sign"].tolist() == [1, -1]
+    (folder / "nodes.csv").write_text("n,label\na,01;2\nb,1;3\nc,1\n")
+    assert read_folder(folder).class_names == ("01", "2", "1", "3")
     (folder / "nodes.csv").write_text("n,x\na,0.5\nb,7\nc,-1e3\n")
     assert read_folder(folder, labels=False).graph.ndata["feat"].flatten().tolist() == [
         0.5,
