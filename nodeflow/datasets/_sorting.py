@@ -51,10 +51,11 @@ class Spool:
         )
         self._last = int(dst[-1])
 
-    def pieces(self) -> Iterator[Pairs]:
+    def pieces(self, size: int | None = None) -> Iterator[Pairs]:
         self._file.flush()
+        count = 2 * (_PIECE if size is None else size)
         with self.path.open("rb") as file:
-            while len(piece := np.fromfile(file, np.int64, 2 * _PIECE)):
+            while len(piece := np.fromfile(file, np.int64, count)):
                 yield piece.reshape(-1, 2)
 
     def close(self) -> None:
@@ -113,6 +114,12 @@ def _sorted_ranges(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield sources and ids of the edges by destination, inside each in the order of the ids."""
     bounds = ranges_of(indptr, most)
+    if len(bounds) == 2 and spool.num_edges <= most:
+        # All fit into memory: nothing goes to the disk a second time.
+        pairs = next(spool.pieces(spool.num_edges))
+        spool.close()
+        yield _sorted(_with_ids(pairs, 0), 0, len(indptr) - 1)
+        return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
     # a piece is sorted by bucket first, so that every bucket gets one write and not one per edge
     with ExitStack() as stack:
