@@ -3,11 +3,11 @@ folder (Linux only).
 
 python benchmarks/building.py [--scale 22] [--edge-factor 8] [--memory "100 MB" "1 GB"]
 
-The edges of an RMAT graph are written as two ``.npy`` files, sources and destinations in random
-order. Each job runs in a process of its own. "peak" is the most private memory that it held beyond
-what it held before: the pages of mapped files are not private, the system keeps them as far as it
-has room. Partitions, and parts for processes with their edges "in" and "out", have a column of 64
-float32 numbers per node, which is mapped too.
+The edges of an RMAT graph are written as a ``.npy`` file, in random order. Each job runs in a
+process of its own. "peak" is the most private memory that it held beyond what it held before: the
+pages of mapped files are not private, the system keeps them as far as it has room. Partitions, and
+parts for processes with their edges "in" and "out", have a column of 64 float32 numbers per node,
+which is mapped too.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def write_edges(source: Path, folder: Path) -> tuple[int, int]:
     """Write the edges of an RMAT graph in random order; return the numbers of nodes and edges."""
     indptr, indices = (np.load(source / f"{name}.npy") for name in ("indptr", "indices"))
     order = np.random.default_rng(0).permutation(len(indices))
-    np.save(folder / "src.npy", indices[order])
     dst = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    np.save(folder / "dst.npy", dst[order])
+    np.save(folder / "edges.npy", np.stack([indices[order], dst[order]], 1))
     return len(indptr) - 1, len(indices)
 
 
@@ -75,7 +74,7 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
     watcher.start()
     begun = time.perf_counter()
     if name == "build":
-        files = folder / "src.npy", folder / "dst.npy"
+        files = folder / "edges.npy"
         build_graph(
             files, folder / "graph", num_nodes=nodes, memory=memory, overwrite=True, progress=False
         )

@@ -250,13 +250,7 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     ((tensor([1, 0]), tensor([0, 1])), tensor([2, 1]), tensor([1, 3]))
     """
     ids = as_ids(nodes, "nodes", graph.num_nodes)
-    local = _local_ids(ids, graph, "nodes")
-    src, dst = (local[end.numpy()] for end in graph.edges())
-    kept = np.flatnonzero((src >= 0) & (dst >= 0))
-    ndata = _chosen(graph.ndata, "parent_nid", ids)
-    edata = _chosen(graph.edata, "parent_eid", kept)
-    part = Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
-    return with_types_of(part, graph, ids, kept)
+    return _induced(graph, ids, "nodes")
 
 
 @checked
@@ -311,11 +305,7 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
         raise ValueError(
             f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids"
         )
-    local = _local_ids(ids, graph, "order")
-    src, dst = (local[end.numpy()] for end in graph.edges())
-    ndata = _chosen(graph.ndata, "parent_nid", ids)
-    ordered = Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
-    return with_types_of(ordered, graph, ids, np.arange(graph.num_edges))
+    return _induced(graph, ids, "order", graph.edata)
 
 
 @checked
@@ -395,13 +385,20 @@ def random_split(
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
 
-def _local_ids(ids: Ints, graph: Graph, name: str) -> Ints:
-    """Return the place of every node in ``ids``, -1 for none; each must be there once."""
+def _induced(graph: Graph, ids: Ints, name: str, edata: Frame | None = None) -> Graph:
+    """Return the subgraph of some nodes, which must be there once, and of the edges among them;
+    ``edata`` are its edge columns, None: the rows of those of ``graph``.
+    """
     local = np.full(graph.num_nodes, -1, np.int64)
     local[ids] = np.arange(len(ids))
     if (i := first_true(local[ids] != np.arange(len(ids)))) is not None:
         raise ValueError(f"{name} must hold every node once, but node {ids[i]} occurs repeatedly")
-    return local
+    src, dst = (local[end.numpy()] for end in graph.edges())
+    kept = np.flatnonzero((src >= 0) & (dst >= 0))
+    ndata = _chosen(graph.ndata, "parent_nid", ids)
+    columns = _chosen(graph.edata, "parent_eid", kept) if edata is None else edata
+    part = Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=columns)
+    return with_types_of(part, graph, ids, kept)
 
 
 def _of_parts(values: object, name: str, kinds: str, example: str) -> NDArray[Any]:

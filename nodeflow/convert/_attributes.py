@@ -17,7 +17,7 @@ from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import describe
 from nodeflow._core.rows.columns import as_column, as_type, column_of_numbers
 from nodeflow._core.rows.rows import whole_column
-from nodeflow.convert._columns import Columns, Names, check_one_type, chosen, library
+from nodeflow.convert._columns import Columns, Names, chosen, library
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -118,7 +118,9 @@ def to_networkx(
     [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
     result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
-    check_one_type(graph if isinstance(graph, Graph) else graph.parent, "to_networkx")
+    whole = graph if isinstance(graph, Graph) else graph.parent
+    if whole is not None:
+        whole.schema.check_one_type("to_networkx")
     if isinstance(graph, Graph):
         nodes = range(graph.num_nodes)
         src, dst = (end.tolist() for end in graph.edges())
@@ -272,7 +274,7 @@ def to_igraph(
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
     [5, 6]
     """
-    check_one_type(graph, "to_igraph")
+    graph.schema.check_one_type("to_igraph")
     src, dst = (end.tolist() for end in graph.edges())
     return library("igraph", "igraph").Graph(
         n=graph.num_nodes,

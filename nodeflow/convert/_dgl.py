@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from nodeflow._core.base.calls import checked
-from nodeflow._core.base.checks import LARGEST, as_ids, describe
-from nodeflow._core.rows.rows import take_rows, whole_column
-from nodeflow.convert._columns import (
-    PLAIN,
-    by_destination,
-    check_one_type,
-    library,
-    merged,
-    of_types,
-)
-from nodeflow.flow import Flow, Layer, NodeFlow
-from nodeflow.graph import Frame, Graph
-from nodeflow.ops import Structure
+from nodeflow._core.base.checks import describe
+from nodeflow._core.rows.rows import whole_column
+from nodeflow.convert._columns import PLAIN, library, merged, of_types
+from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
+from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
     import dgl
@@ -110,33 +100,19 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
         raise TypeError(
             f"blocks must be a list of one or more blocks of DGL, got {describe(blocks)}"
         )
-    for i, (one, other) in enumerate(pairwise(blocks)):
-        if one.num_dst_nodes() != other.num_src_nodes():
-            raise ValueError(
-                f"the destinations of block {i} must be the sources of block {i + 1}, but there "
-                f"are {one.num_dst_nodes()} and {other.num_src_nodes()}"
-            )
-    sizes = [blocks[0].num_src_nodes(), *(block.num_dst_nodes() for block in blocks)]
-    layers = []
-    for i, size in enumerate(sizes):
-        # a layer is the destinations of one block and the sources of the next
-        sides = [block.srcdata for block in blocks[i : i + 1]] + [
-            block.dstdata for block in blocks[i - 1 : i] if i
-        ]
-        columns = merged(
-            (
-                dict(side),
-                f"layer {i} differs between the destinations of block {i - 1} and the sources of "
-                f"block {i}",
-            )
-            for side in sides
-        )
-        ids = columns.pop(_ID, None)
-        if ids is not None:
-            ids = torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
-        layers.append(Layer(size, ids, Frame(size, columns)))
-    flows = [_flow(block, layers[i], layers[i + 1], i) for i, block in enumerate(blocks)]
-    return NodeFlow(layers, flows, parent=parent)
+    flows = list(map(_flow, blocks))
+    # a layer is the destinations of one block and the sources of the next
+    columns = [dict(blocks[0].srcdata)]
+    for i, block in enumerate(blocks, 1):
+        words = f"layer {i} differs between the destinations of block {i - 1} and the sources of "
+        sources = blocks[i].srcdata if i < len(blocks) else {}
+        words += f"block {i}"
+        columns.append(merged([(dict(block.dstdata), words), (dict(sources), words)]))
+    ids = [of_layer.pop(_ID, None) for of_layer in columns]
+    batch = create_node_flow(flows, ids, parent=parent)
+    for layer, of_layer in zip(batch.layers, columns, strict=True):
+        layer.data.update(of_layer)
+    return batch
 
 
 @checked
@@ -156,7 +132,8 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
         raise ValueError(
             f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}"
         )
-    check_one_type(batch.parent, "to_dgl_blocks")
+    if batch.parent is not None:
+        batch.parent.schema.check_one_type("to_dgl_blocks")
     if any(layer.context is not None for layer in batch.layers):
         raise ValueError(
             "blocks of DGL cannot hold a node in several contexts (seeds or times), which this "
@@ -186,24 +163,13 @@ def _fill(frame: Any, columns: Mapping[str, Tensor], **more: Tensor | None) -> N
             frame[name] = whole_column(column)
 
 
-def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
-    src, dst = (end.to(torch.int64) for end in block.edges(order="eid"))
-    indptr, indices, order = by_destination(src, dst, dst_layer.num_nodes)
-    structure = Structure(indptr, indices, src_layer.num_nodes)
+def _flow(block: Any) -> Flow:
     columns = dict(block.edata)
-    if order is not None:
-        columns = {name: take_rows(column, order) for name, column in columns.items()}
-    eid = columns.pop(_ID, None)
-    if eid is not None:
-        eid = eid.to(torch.int64)
-    weight = columns.pop(_WEIGHT, None)
-    data = Frame(structure.num_edges, columns)
-    return Flow(
-        structure,
-        src_layer,
-        dst_layer,
-        (number, number + 1),
-        parent_eid=eid,
-        weight=weight,
-        data=data,
+    return flow_from_edges(
+        *block.edges(order="eid"),
+        num_src=block.num_src_nodes(),
+        num_dst=block.num_dst_nodes(),
+        parent_eid=columns.pop(_ID, None),
+        weight=columns.pop(_WEIGHT, None),
+        data=columns,
     )

@@ -6,14 +6,11 @@ from collections.abc import Sequence, Set
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.arrays import NUMBERS, of_objects
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_count, describe
-from nodeflow._core.base.dtypes import as_floats
 from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.rows.rows import take_rows
 from nodeflow.convert._columns import by_destination, chosen
@@ -35,12 +32,10 @@ def from_pyg(
     """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a
     ``HeteroData`` object.
 
-    Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per
-    edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes
-    are left out: words, further lists of node ids (``edge_label_index``), and those of a whole
-    ``HeteroData``. Lists of floats become float32, or float64 where one is above 2**24, as times
-    are, or is not whole and above 2**14. The batch of a loader becomes a NodeFlow by
-    ``from_pyg_batch``.
+    Edge ids follow ``edge_index``. Tensors with a row per node or per edge become columns under
+    their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes are left out: lists, arrays,
+    further ids of nodes (``edge_label_index``), and those of a whole ``HeteroData``. The batch of a
+    loader becomes a NodeFlow by ``from_pyg_batch``.
 
     Args:
         data: the object.
@@ -50,7 +45,7 @@ def from_pyg(
             ``HeteroData`` each type gives those that it has.
 
     Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for
-    a named attribute that is no numbers or has another number of rows; TypeError for another class,
+    a named attribute that is no tensor or has another number of rows; TypeError for another class,
     KeyError for a name that is not there.
 
     >>> import torch_geometric.data
@@ -81,16 +76,11 @@ def _from_hetero(
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
-        # where PyG cannot tell, columns that all have as many rows do
-        counts = [_rows_of(value) for value in _columns_in(store).values()]
-        if store.can_infer_num_nodes:
-            counts = [int(store.num_nodes)]
-        sizes = {count for count in counts if count is not None}
-        if len(sizes) != 1:
+        if not store.can_infer_num_nodes:
             raise ValueError(
                 f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
             )
-        frame = Frame(sizes.pop())
+        frame = Frame(int(store.num_nodes))
         _split_columns(store, [frame], [], (_in(store, node_columns), ()), frozenset(), data)
         nodes[of_type] = frame or frame.num_rows
     for relation, store in data.edge_items():
@@ -276,9 +266,7 @@ def _known(
         return None
     if not isinstance(value, Tensor) or _rows_of(value) != num_rows:
         raise ValueError(f"{name} must be a tensor with {num_rows} rows, got {describe(value)}")
-    if value.is_floating_point():
-        value = value
-    else:
+    if not value.is_floating_point():
         value = value.to(torch.int64)
     return value if order is None else take_rows(value, order)
 
@@ -302,28 +290,9 @@ def _edge_index(data: Any, what: str = "data") -> Tensor:
     return index.as_tensor() if hasattr(index, "as_tensor") else index
 
 
-def _columns_in(store: Any) -> dict[str, Any]:
-    """Return the attributes of an object, lists of numbers or of rows of them as arrays."""
-    columns = {name: store[name] for name in store.keys()}  # noqa: SIM118 - Data is no dict
-    for name, value in columns.items():
-        if isinstance(value, list | tuple) and name not in PARTS:  # counts per hop are no rows
-            try:
-                array = np.asarray(value)
-            except ValueError:  # rows of several lengths
-                continue
-            if array.dtype == np.float64:
-                array = as_floats(of_objects(value, name))
-            columns[name] = array
-    return columns
-
-
 def _rows_of(value: object) -> int | None:
-    """Return the number of rows of a tensor or an array of numbers; None for anything else."""
-    if not isinstance(value, Tensor | np.ndarray) or value.ndim == 0:
-        return None
-    if isinstance(value, np.ndarray) and value.dtype.kind not in NUMBERS:
-        return None
-    return len(value)
+    """Return the number of rows of a tensor; None for anything else."""
+    return len(value) if isinstance(value, Tensor) and value.ndim else None
 
 
 def _split_columns(
@@ -341,7 +310,7 @@ def _split_columns(
     but ``parts``. ``whole`` is the ``HeteroData`` of which ``data`` has one type.
     """
     kinds = [("node_columns", named[0], layers), ("edge_columns", named[1], flows)]
-    columns = _columns_in(data)
+    columns = {name: data[name] for name in data.keys()}  # noqa: SIM118 - Data is no dict
     taken = set(parts)
     for argument, names, frames in kinds:
         for name in chosen(names or (), (), argument):
@@ -353,7 +322,7 @@ def _split_columns(
             if frame is None:
                 sizes = " or ".join(str(frame.num_rows) for frame in frames)
                 raise ValueError(
-                    f"{argument}: {name!r} must be numbers with {sizes} rows, got "
+                    f"{argument}: {name!r} must be a tensor with {sizes} rows, got "
                     f"{describe(data[name])}"
                 )
             frame[name] = columns[name]

@@ -283,10 +283,8 @@ def _within_types(
                 f"HeteroData cannot hold edges of {relation} from end to start; draw with "
                 "direction='in'"
             )
-    if of.eid is None:
-        eid = None
-    else:
-        eid = of.eid - schema.relations[relation].start
+    # every edge is one of the graph, which the caller has checked
+    eid = None if of.eid is None else of.eid - schema.relations[relation].start
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
@@ -345,9 +343,7 @@ def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
         parts = [layer.of(name) for layer in batch.layers]
         sizes = [*map(len, parts)]
         ids = parts[0].parent_nid
-        if context is None:
-            context = None
-        else:
+        if context is not None:
             context = context[parts[0].rows]
         frames = []
         for layer, part in zip(batch.layers, parts, strict=True):
@@ -430,19 +426,17 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Merged
     draws = (dst[:, None] < sizes).sum(1)
     weight = torch.cat([flow.weight for flow in flows]) / draws
     mean = weight.new_zeros(distinct.shape[1]).index_add_(0, index, weight)
-    names = sorted({name for frame in frames for name in frame})
     for i, frame in enumerate(frames):
-        for name in names:
-            if name not in frame:
-                raise ValueError(
-                    f"flow {i} has no column {name!r}, which another flow has: nodes drew anew in "
-                    "every flow, so the graph of all edges needs it from each"
-                )
+        if other := sorted(frame.keys() ^ frames[0].keys()):
+            raise ValueError(
+                f"column {other[0]!r} is in only one of the flows 0 and {i}: nodes drew anew in every "
+                "flow, so the graph of all edges needs it from each"
+            )
     # the first of the equal edges has their columns
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
     columns = {}
-    for name in names:
+    for name in frames[0]:
         columns[name] = torch.cat([frame[name] for frame in frames])[first]
     return _MergedEdges(
         (distinct[1], distinct[0]),
@@ -455,16 +449,11 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Merged
 
 
 def _is_prefix(flow: Flow, outer: Flow) -> bool:
-    nodes = flow.num_dst
-    edges = flow.num_edges
-    if outer.num_dst < nodes or outer.num_edges < edges or flow.has_parent != outer.has_parent:
+    if flow.has_parent != outer.has_parent:
         return False
-    same = torch.equal(flow.indptr, outer.indptr[: nodes + 1]) and torch.equal(
-        flow.indices, outer.indices[:edges]
-    )
-    if same and flow.has_parent:
-        same = torch.equal(flow.parent_eid, outer.parent_eid[:edges])
-    return same and torch.equal(flow.weight, outer.weight[:edges])
+    names = ["indptr", "indices", "weight", *["parent_eid"] * flow.has_parent]
+    pairs = ((getattr(flow, name), getattr(outer, name)) for name in names)
+    return all(torch.equal(part, whole[: len(part)]) for part, whole in pairs)
 
 
 def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> Columns:

@@ -12,7 +12,7 @@ from nodeflow.datasets._dataset import (
     columns_of_features as columns_of_features,
     features_of as features_of,
 )
-from nodeflow.datasets._edge_list import read_edge_list
+from nodeflow.datasets._edge_files import read_edge_list
 from nodeflow.datasets._files import ids_of_integers as ids_of_integers, load_array as load_array
 from nodeflow.datasets._folder import read_folder
 from nodeflow.datasets._labels import (

@@ -26,8 +26,8 @@ from nodeflow._files.disk.texts import map_texts, write_texts
 from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
 from nodeflow.datasets._edge_files import (
-    EdgeFile,
     PieceOfFile,
+    check_delimiter,
     listed_files,
     mapped,
     pieces_of_edges,
@@ -38,7 +38,7 @@ from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manif
 
 @checked
 def build_graph(
-    edges: EdgeFile | Iterable[EdgeFile],
+    edges: FileLike | Iterable[FileLike],
     folder: FileLike,
     *,
     num_nodes: int | None = None,
@@ -63,7 +63,7 @@ def build_graph(
     Args:
         edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held
             in memory), as ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``);
-            ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
+            ``.parquet``; ``.npy``, integers ``[edges, 2]``.
             Further columns become columns of ``edata``; timestamps of Parquet are seconds since
             1970, and lists of one length rows; words, and times finer than microseconds, are
             refused. All files have the same ones.
@@ -114,10 +114,7 @@ def build_graph(
     # All arguments are checked before the first file is read, which may take hours.
     files = listed_files(edges)
     options = TextOptions(delimiter, columns, header, comments)
-    if delimiter == "":
-        raise ValueError(
-            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
-        )
+    check_delimiter(delimiter)
     limit = as_bytes(memory, "memory")
     if named and num_nodes is not None:
         raise ValueError(
@@ -137,12 +134,12 @@ def build_graph(
         table = _EdgeWriter(draft, spool)
         # how many edges there will be, no file says before it is read
         with progress_bar("reading", 0, " edges", shown=progress, unit_scale=True) as bar:
-            for paths in files:
-                for piece in pieces_of_edges(paths, options, upper, named=named):
-                    table.append(piece, paths[0])
+            for file in files:
+                for piece in pieces_of_edges(file, options, upper, named=named):
+                    table.append(piece, file)
                     bar.update(len(piece.src))
-                table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
-        table.check_names(files[0][0])
+                table.end_file(file, named=named, may_be_empty=num_nodes is not None)
+        table.check_names(files[0])
         size = max(spool.largest + 1, table.stated) if upper is None else upper
         # columns are checked before the edges are sorted, which takes the time
         contents = Contents()

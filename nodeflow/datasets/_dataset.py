@@ -108,10 +108,7 @@ class Dataset:
         features = features_of(self.graph)
         for name, columns in self.names_of_features().items():
             size = features[name].shape[-1] if name in features else 0
-            owner = ""
-            if self.graph.schema.has_several:
-                owner = f" for {name!r}"
-            _check_names(f"feature_names{owner}", columns, size)
+            _check_names(f"feature_names for {name!r}", columns, size)
         _check_names("class_names", self.class_names, self.num_classes)
         _check_names("node_names", self.node_names, self.graph.num_nodes)
         for column, names in self.category_names.items():

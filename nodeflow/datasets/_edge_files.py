@@ -1,5 +1,5 @@
-"""Files of edges of all kinds, read piece by piece: text with numbers or names of nodes, Parquet,
-arrays.
+"""Files of edges of all kinds: text with numbers or names of nodes, Parquet, arrays. Some are read
+whole, all piece by piece.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nodeflow._core.base.arrays import NUMBERS
-from nodeflow._core.base.checks import LARGEST, Ints, blaming, check_type, first_true
+from nodeflow._core.base.arrays import array_of
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import LARGEST, Ints, as_count, blaming, check_type, first_true
 from nodeflow._core.base.dates import exact_seconds
 from nodeflow._core.base.files import is_file
 from nodeflow._core.base.types import Array, FileLike
@@ -33,8 +34,94 @@ from nodeflow._files.text.matrix_market import read_matrix_market
 from nodeflow._files.text.table import Table, reading, rows_of_words
 from nodeflow._files.text.titles import ENDS, places_of_ends, titled_columns
 from nodeflow._files.text.words import as_names, is_number
+from nodeflow.graph import Graph
+
+
+@checked
+def read_edge_list(
+    path: FileLike,
+    *,
+    delimiter: str | None = None,
+    num_nodes: int | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool = False,
+    comments: str | None = "#",
+) -> Graph:
+    """Read a graph from a text file with one edge per line: CSV, TSV, columns set apart by white
+    space, Matrix Market.
+
+    Args:
+        path: the file, UTF-8; one whose name ends in ``.gz`` is unpacked on the way. ``.mtx`` is a
+            square sparse matrix in Matrix Market format, read whole by scipy, whose entry (i, j) is
+            an edge from i - 1 to j - 1, and of a symmetric matrix also one back; values become the
+            column ``weight``, and the options below but ``num_nodes`` are not read.
+        delimiter: the text between two columns. None: a comma or else ``::`` if the first row has
+            one, else any white space.
+        num_nodes: number of nodes; None takes the largest id plus one.
+        columns: name of each column of the file, in order. ``"src"`` and ``"dst"`` must be among
+            them, a column named ``"_"`` is skipped. None: the names in the header, in which ``src``
+            and ``dst``, ``source`` and ``target``, ``from`` and ``to``, ``head`` and ``tail`` and
+            other usual titles are the ends wherever they stand, else the only two columns, or the
+            first two of more that differ in a number or letter at the end, ``protein1`` and
+            ``protein2``; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
+        header: whether the first row holds names of columns.
+        comments: the text that begins a comment, at the start of a line or after a row; None: there
+            are no comments. With "#", lines at the top that begin with "%" are comments too, as
+            KONECT writes them.
+
+    Ids are integers from 0, written without a plus or zeros in front. Edge ids follow the order of
+    the lines. Every further column becomes an edge column under its name: int64 if all its entries
+    are written as integers, else float64; bool of True and False; dates in ISO 8601 as seconds
+    since 1970.
+
+    Raises FileNotFoundError, TypeError or ValueError for a wrong argument, and ValueError with the
+    name of the file and the line for an id that is not an integer from 0 to ``num_nodes`` - 1, an
+    entry that is not a value as the first of its column, a number such as ``007``, which is a name,
+    a header that is an edge or of three titles or more that name no ends, edges between nodes of
+    two kinds that are numbered apart (KONECT's ``% bip``, ratings of MovieLens), and a row with too
+    few or too many columns (where columns are skipped, too many go unseen).
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "edges.csv"
+    >>> _ = file.write_text("from,to,weight\\n0,1,0.5\\n2,1,2\\n")
+    >>> graph = read_edge_list(file, header=True)
+    >>> graph.edges()
+    (tensor([0, 2]), tensor([1, 1]))
+    >>> graph.edata["weight"]
+    tensor([0.5000, 2.0000], dtype=torch.float64)
+    """
+    if num_nodes is not None:
+        num_nodes = as_count(num_nodes, "num_nodes")
+    check_delimiter(delimiter)
+    table = Table(Path(path), delimiter, comments or None)
+    if not is_file(table.path):
+        raise FileNotFoundError(
+            f"there is no file {table.path}; expected a text file with one edge per line"
+        )
+    if ".mtx" in table.path.suffixes:
+        size, values = read_matrix_market(table.path)
+        size = size if num_nodes is None else num_nodes
+        return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=size, edata=values)
+    table, names, first = layout(table, columns, header)
+    if first is None:
+        if num_nodes is None:
+            raise ValueError(
+                f"{table.path} has no edges; pass num_nodes if the graph is meant to have none"
+            )
+        return Graph.from_edges([], [], num_nodes=num_nodes)
+    values = EdgeTable(table, names, first, num_nodes).whole()
+    return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=num_nodes, edata=values)
+
 
 _ROWS = 2**15  # rows read at a time
+
+
+def check_delimiter(delimiter: str | None) -> None:
+    """Raise ValueError for a delimiter without letters."""
+    if delimiter == "":
+        raise ValueError(
+            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
+        )
 
 
 class PieceOfFile(NamedTuple):
@@ -96,39 +183,27 @@ def named_text(path: Path, options: TextOptions) -> Iterator[PieceOfFile]:
 _EDGES = 2**18  # edges read at a time
 _TEXT = (".csv", ".tsv", ".txt", ".dat")
 
-EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
-"""A file of edges, or a pair of ``.npy`` files: sources and destinations."""
 
-
-def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]:
-    """Return the files of edges in their order, each alone or a pair. A tuple by itself is a pair.
+def listed_files(edges: FileLike | Iterable[FileLike]) -> list[Path]:
+    """Return the files of edges in their order.
 
     Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the
     first that is missing.
     """
-    listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
+    listed: Any = [edges] if isinstance(edges, (str, PathLike)) else edges
     check_type(listed, "edges", Iterable, "a file or a list of files")
-    files = []
-    for entry in listed:
-        pair = entry if isinstance(entry, tuple) else (entry,)
-        paths = tuple(map(Path, pair))
-        kinds = [*map(kind_of, paths)]
-        if len(paths) > 1 and kinds != [".npy", ".npy"]:
-            raise ValueError(
-                "a tuple must be two .npy files, of sources and destinations; several files make "
-                f"a list; got {pair}"
-            )
-        if kinds[0] not in (*_TEXT, ".mtx", ".npy", ".parquet"):
+    files = [Path(file) for file in listed]
+    for path in files:
+        kind = kind_of(path)
+        if kind not in (*_TEXT, ".mtx", ".npy", ".parquet"):
             raise ValueError(
                 "edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or "
-                f".parquet, got {paths[0]}"
+                f".parquet, got {path}"
             )
-        for path in paths:
-            if not is_file(path):
-                raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
-        if kinds[0] == ".parquet" and find_spec("pyarrow") is None:
+        if not is_file(path):
+            raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
+        if kind == ".parquet" and find_spec("pyarrow") is None:
             raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
-        files.append(paths)
     if not files:
         raise ValueError("edges must hold one file at least, got none")
     return files
@@ -142,25 +217,25 @@ def kind_of(path: Path) -> str:
 
 
 def pieces_of_edges(
-    paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
+    path: Path, options: TextOptions, upper: int | None, *, named: bool
 ) -> Iterator[PieceOfFile]:
     """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
     wrong one.
     """
-    kind = kind_of(paths[0])
+    kind = kind_of(path)
     if kind in _TEXT and named:
-        return named_text(paths[0], options)
+        return named_text(path, options)
     if kind in _TEXT:
-        return numbered_text(paths[0], options, upper)
+        return numbered_text(path, options, upper)
     if kind == ".parquet":
-        return _of_parquet(paths[0], options.columns, upper, named=named)
+        return _of_parquet(path, options.columns, upper, named=named)
     if named:
         raise ValueError(
-            f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
+            f"{path} holds numbers, but named=True says that nodes have names; leave it out"
         )
     if kind == ".mtx":
-        return _of_matrix(paths[0], upper)
-    return _of_arrays(paths, upper)
+        return _of_matrix(path, upper)
+    return _of_array(path, upper)
 
 
 def _of_matrix(path: Path, upper: int | None) -> Iterator[PieceOfFile]:
@@ -177,38 +252,17 @@ def mapped(path: Path, where: str) -> Array:
         return map_file(path)
 
 
-def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[PieceOfFile]:
-    form = "[edges, 2]"
-    row: tuple[int, ...] = (2,)
-    if len(paths) == 2:
-        form = "[edges]"
-        row = ()
-    arrays: list[Array] = []
-    for path in paths:
-        array = mapped(path, f"{path} must be a .npy file of edges")
-        # An array [2, edges], as PyG has it, would be read as two edges.
-        is_right = array.ndim == 1 + len(row) and array.shape[1:] == row
-        if not is_right or array.dtype.kind not in "iu":
-            hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
-            got = f"{array.dtype} {list(array.shape)}"
-            raise ValueError(f"{path} must hold integers {form}, got {got}{hint}")
-        arrays.append(array)
-    sizes = [*map(len, arrays)]
-    if len({*sizes}) > 1:
-        raise ValueError(
-            f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
-            f"{sizes[1]}"
-        )
-    if len(arrays) == 1:
-        arrays = [*arrays[0].T]
-    src, dst = arrays
-    for first in range(0, len(src), _EDGES):
-        stop = first + _EDGES
-        yield PieceOfFile(
-            _ids(src[first:stop], "src", paths[0], first, upper),
-            _ids(dst[first:stop], "dst", paths[-1], first, upper),
-            {},
-        )
+def _of_array(path: Path, upper: int | None) -> Iterator[PieceOfFile]:
+    pairs = mapped(path, f"{path} must be a .npy file of edges")
+    # An array [2, edges], as PyG has it, would be read as two edges.
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        hint = "; save edge_index.T.copy()" if pairs.ndim == 2 and len(pairs) == 2 else ""
+        got = f"{pairs.dtype} {list(pairs.shape)}"
+        raise ValueError(f"{path} must hold integers [edges, 2], got {got}{hint}")
+    for first in range(0, len(pairs), _EDGES):
+        ends = pairs[first : first + _EDGES].T
+        src, dst = (_ids(of, end, path, first, upper) for of, end in zip(ends, ENDS, strict=True))
+        yield PieceOfFile(src, dst, {})
 
 
 def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
@@ -264,9 +318,9 @@ def _of_parquet(
             yield PieceOfFile(table.pop("src"), table.pop("dst"), table)
 
 
-def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Array:
-    """Return a column of Arrow, of which no entry is missing; NaN is a number, but no end."""
-    is_missing = values.is_null(nan_is_null=is_end).to_numpy(zero_copy_only=False)
+def _parquet_array(values: Any, where: str, first: int) -> Array:
+    """Return a column of ends, of which no entry is missing or NaN."""
+    is_missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     if (row := first_true(is_missing)) is not None:
         raise ValueError(f"{where} has no entry in row {first + row}")
     array: Array = values.to_numpy(zero_copy_only=False)
@@ -274,7 +328,7 @@ def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Arra
 
 
 def _parquet_names(values: Any, where: str, first: int) -> list[str]:
-    array = _parquet_array(values, where, first, is_end=True)
+    array = _parquet_array(values, where, first)
     words = []
     for value in as_names(array, where, first):
         word = str(value)
@@ -286,7 +340,7 @@ def _parquet_names(values: Any, where: str, first: int) -> list[str]:
 
 
 def _parquet_ids(values: Any, where: str, first: int) -> Array:
-    array = _parquet_array(values, where, first, is_end=True)
+    array = _parquet_array(values, where, first)
     if array.dtype.kind == "f":
         array = np.array(as_names(array, where, first))
     if array.dtype.kind not in "iu":
@@ -298,19 +352,13 @@ def _parquet_ids(values: Any, where: str, first: int) -> Array:
 
 
 def _parquet_numbers(values: Any, where: str, first: int) -> Array:
-    # Lists of one length are rows; their entries are looked at first, since those of words are
-    # refused below by the type of the column.
-    if hasattr(values.type, "value_field"):
-        entries = values.flatten().to_numpy(zero_copy_only=False)
-        if entries.dtype.kind in NUMBERS:
-            begin = f" from row {first} on" if first else ""
-            return as_column(values, f"{where}{begin}", ValueError).numpy()
-    array = _parquet_array(values, where, first, is_end=False)
+    begin = f"{where} from row {first} on" if first else where
+    array = array_of(values, begin, ValueError)
     if array.dtype.kind == "M":
-        array = exact_seconds(array, where)
+        array = exact_seconds(array, begin)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{where} must hold numbers or times, got {values.type}; code them as numbers first, "
             "or skip it by naming it '_' in columns"
         )
-    return as_column(array, where).numpy()
+    return as_column(array, begin).numpy()

@@ -442,10 +442,8 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Tabl
     for name in sizes:
         if (stated := columns.pop(name, None)) is not None:
             if stated.size != 1 or stated.dtype.kind not in "iu":
-                raise ValueError(
-                    f"{path}, array {name!r}, must be one integer, got {stated.dtype} "
-                    f"{stated.shape}"
-                )
+                got = f"{stated.dtype} {stated.shape}"
+                raise ValueError(f"{path}, array {name!r}, must be one integer, got {got}")
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
     # Without a stated number the largest id says it, so that any id is right.

@@ -460,7 +460,8 @@ def read_nodes(path: Path) -> Nodes:
                 raise ValueError(f"{path}: column 'feat' holds dates; give it a title such as time")
             columns[title], _ = table.column(title).values()
         else:
-            features[title] = _feature(table, title)
+            values = _numbers(table.column(title), title)
+            features[title] = as_float32(values, f"{path}, column {title!r}")
     if features:
         columns["feat"] = np.stack(list(features.values()), 1)
     return Nodes(
@@ -494,17 +495,19 @@ def _number_rows(table: Words, title: str) -> tuple[NodeIds, Ints]:
     return numbering, ids
 
 
-def _feature(table: Words, title: str) -> NDArray[np.float32]:
-    column = table.column(title)
+def _numbers(column: WordColumn, title: str) -> Array:
+    """Return a column of numbers; ValueError for a word that is none, or whose sign makes it another
+    word than its number.
+    """
     values, names = column.values()
     for number, word in enumerate(names or ()):
-        if kind_of(word) == NAME or is_code(word):
+        if not is_number(word) or is_code(word) or word[0] == "+":
             raise column.error(
                 number,
                 f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a "
                 f"title that begins with _, such as _{title}, leaves the column out",
             )
-    return as_float32(values, f"{table.path}, column {title!r}")
+    return values
 
 
 def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
@@ -527,23 +530,19 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
         WordColumn(known, table.error).values()
         numbers = [number.get(word, -1) for word in column.names]
         return np.array(numbers, np.int64)[column.codes], len(present), tuple(present)
-    if not all(float(word).is_integer() for word in present):
-        known = (word or "nan" for word in table.columns["label"])
-        values, _ = WordColumn(known, table.error).values()
+    # integers stay exact beside gaps, which floats would round
+    gap = "-1" if all(map(is_integer, present)) else "nan"
+    known = (word if word in present else gap for word in table.columns["label"])
+    values = _numbers(WordColumn(known, table.error), "label")
+    is_class = np.isnan(values) | (np.isfinite(values) & (values == np.floor(values)))
+    if not is_class.all():
         return as_float32(values, f"{table.path}, column 'label'"), 0, None
-    numbers = []
-    for place, word in enumerate(column.names):
-        label = -1
-        if word in present:
-            # not through float64, which keeps 53 bits of an integer
-            label = int(word) if is_integer(word) else int(float(word))
-        if not -1 <= label < 2**63:
-            expected = (
-                "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
-            )
-            raise column.error(place, f"label must be {expected}, got {short(word)}")
-        numbers.append(label)
-    return np.array(numbers, np.int64)[column.codes], 0, None
+    classes = np.where(np.isnan(values), -1, values)
+    if (row := first_true((classes < -1) | (classes >= 2.0**63))) is not None:
+        word = short(table.columns["label"][row])
+        expected = "a class from 0, in 64 bits, or -1 or empty for none"
+        raise table.error(row, f"label must be {expected}, got {word}")
+    return classes.astype(np.int64), 0, None
 
 
 def _several_labels(

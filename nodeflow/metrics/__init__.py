@@ -1,10 +1,8 @@
 """Measures of predictions: ranks of links, and metrics by name."""
 
+from nodeflow.metrics._links import LinkScorer, TopLinks, rank_links, top_links, triples_of
 from nodeflow.metrics._metric import Metric, named
-from nodeflow.metrics._rank_links import rank_links, triples_of
 from nodeflow.metrics._ranks import Ranks, auroc, average_precision, rank_among
-from nodeflow.metrics._scorer import LinkScorer
-from nodeflow.metrics._top_links import TopLinks, top_links
 
 __all__ = [
     "LinkScorer",

@@ -4,11 +4,12 @@ precision.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import as_array, as_count, check_one_of, describe
-from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.types import NumbersLike
 
 TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
@@ -18,7 +19,8 @@ HITS = (1, 3, 10)
 _HEAD = f"{'mean rank':>22}     MRR  Hits@1  Hits@3  Hits@10"
 
 
-class Ranks(Frozen):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ranks:
     """Ranks of true answers among candidates: 1 is best. Made by ``rank_links`` and ``rank_among``.
 
     Attributes:
@@ -41,17 +43,10 @@ class Ranks(Frozen):
     source             3.2  0.3250  0.0000  0.5000   1.0000
     """
 
-    __slots__ = ("ranks", "relation", "sides", "ties")
-
     ranks: Tensor
     sides: tuple[str, ...]
     relation: Tensor | None
     ties: str
-
-    def __init__(
-        self, ranks: Tensor, sides: tuple[str, ...], relation: Tensor | None, ties: str
-    ) -> None:
-        self._set(ranks=ranks, sides=sides, relation=relation, ties=ties)
 
     @property
     def mean_rank(self) -> float:

@@ -11,10 +11,12 @@ from nodeflow.plot._figures import (
     plot_curves,
     plot_degrees,
     plot_history_ages,
+    plot_inclusion,
+    plot_layer_growth,
     plot_node_flow,
     plot_parts,
+    plot_samplers,
 )
-from nodeflow.plot._samplers import plot_inclusion, plot_layer_growth, plot_samplers
 
 __all__ = [
     "plot_curves",

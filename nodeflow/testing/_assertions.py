@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_array, as_count, as_ids, as_number, check_type, lasting
-from nodeflow._core.base.types import Array, IdsLike, NumbersLike, SeedsLike
+from nodeflow._core.base.types import IdsLike, NumbersLike, SeedsLike
 from nodeflow._core.random import Random
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
@@ -68,7 +68,7 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     """
     _same(a.layer_sizes, b.layer_sizes, "layer sizes")
     _same(a.flows.pairs(), b.flows.pairs(), "pairs of layers joined by flows")
-    for (name, x), (_, y) in zip(_parts(a), _parts(b), strict=True):
+    for (name, x), (_, y) in zip(parts_of(a), parts_of(b), strict=True):
         if isinstance(x, Frame) and isinstance(y, Frame) and frames:
             _same(sorted(x), sorted(y), f"columns of {name}")
             for column in x:
@@ -117,10 +117,7 @@ def assert_reproducible(
 
 def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
     """Return the options of all calls: the times of the seeds, for samplers that take times."""
-    options: dict[str, Any] = {}
-    if times is not None:
-        options["times"] = times
-    return first_of_epoch(sampler, options)
+    return first_of_epoch(sampler, {} if times is None else {"times": times})
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -151,7 +148,7 @@ def _kept_random_state() -> Iterator[None]:
             np.random.set_state(arrays)  # noqa: NPY002
 
 
-def _parts(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
+def parts_of(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
     """Return all parts of a NodeFlow by name; None stands for missing ids."""
     for i, layer in enumerate(batch.layers):
         yield f"layers[{i}].parent_nid", layer.parent_nid if layer.has_parent else None
@@ -282,10 +279,10 @@ def assert_unbiased(
         )
     else:
         sums = _at_seeds(sampler, x, seeds, times, draws)
-    _compare(sums, x.numpy(), sampler.num_flows, draws, false_alarm)
+    _compare(sums, x, sampler.num_flows, draws, false_alarm)
 
 
-def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: float) -> None:
+def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: float) -> None:
     """Compare the means of sums of ``draws`` draws with the exact ones; raises AssertionError."""
     exact = sums.exact.numpy()
     # of the errors of every flow and destination: sum, sum of squares, and number
@@ -293,10 +290,10 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
     squares = np.zeros_like(total)
     counts = np.zeros_like(total)
     for epoch in range(draws):
-        for number, flow, rows_of in sums.drawn(epoch):
-            rows = rows_of.numpy()
-            is_there = rows >= 0
-            error = (_estimates(flow, x)[rows] - exact) * is_there
+        for number, flow, rows in sums.drawn(epoch):
+            is_there = (rows >= 0).numpy()
+            sums_of_flow = flow.aggregate(x[flow.src_layer.parent_nid], weight=flow.weight.double())
+            error = (sums_of_flow[rows].numpy() - exact) * is_there
             total[number] += error
             squares[number] += error * error
             counts[number] += is_there
@@ -351,11 +348,11 @@ def _at_seeds(
     if times is None:
         exact = _exact_sums(sampler, x)[nodes]
     else:
-        when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
-        distinct, which = torch.unique(when, return_inverse=True)
-        time_of_row = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)
-        sums = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])
-        exact = sums[time_of_row, nodes]
+        moments = as_array(times, "times").tolist()
+        time_of = dict(zip(first.seed_index.tolist(), moments, strict=True))
+        # a row of the last layer is a seed at one time
+        rows = enumerate(nodes.tolist())
+        exact = torch.stack([_exact_sums(sampler, x, time_of[row])[node] for row, node in rows])
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
@@ -398,30 +395,12 @@ def _at_nodes(
     return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
 
 
-def _estimates(flow: Flow, x: Array) -> Array:
-    """The sums of estimator weight times x over the edges of every destination, float64
-    ``[num_dst]``.
-
-    Thousands of small flows are summed, so this does without what ``flow.aggregate`` keeps for a
-    backward pass.
-    """
-    structure = flow.structure
-    parents = flow.src_layer.parent_nid.numpy()
-    indptr = structure.indptr.numpy()
-    dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
-    values = x[parents[structure.indices.numpy()]]
-    return np.bincount(dst, flow.weight.numpy() * values, flow.num_dst)
-
-
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges
     until then.
     """
     src, dst = sampler.graph.edges()
-    if time is None:
-        counts = sampler.estimand()
-    else:
-        counts = sampler.estimand(time)
+    counts = sampler.estimand() if time is None else sampler.estimand(time)
     sums = torch.zeros_like(x)
     direction = sampler.view.direction
     if direction != "out":

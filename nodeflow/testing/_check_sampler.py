@@ -11,39 +11,36 @@ from nodeflow._core.base.checks import as_flag, check_one_of, check_type
 from nodeflow._core.base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks
+from nodeflow.testing import _law_checks, _sampler_checks
 from nodeflow.testing._report import CheckError, Report
-from nodeflow.testing._run import EXAMPLES, TRIALS, Check, Skipped, chosen, run_checks
-from nodeflow.testing._sampler_case import SamplerCase, given_case
+from nodeflow.testing._run import EXAMPLES, TRIALS, Skipped, checks_of, chosen, run_checks
+from nodeflow.testing._sampler_case import FEW, given_case
 
-_STRUCTURE = {
-    "structure": _structure_checks.structure,
-    "order": _structure_checks.order,
-    "edges": _structure_checks.edges,
-    "fanouts": _structure_checks.fanouts,
-    "fanouts per type": _structure_checks.fanouts_per_type,
-    "repeats": _structure_checks.repeats,
-    "repeated seeds": _structure_checks.repeated_seeds,
-    "isolated seeds": _structure_checks.isolated_seeds,
-    "no seeds": _structure_checks.no_seeds,
-    "excluded": _structure_checks.excluded,
-    "future": _structure_checks.future,
-}
-_REPEATS = {
-    "reproducible": _repeat_checks.reproducible,
-    "threads": _repeat_checks.threads,
-    "pickles": _repeat_checks.pickles,
-    "calls": _repeat_checks.calls,
-    "epochs": _repeat_checks.epochs,
-    "global state": _repeat_checks.global_state,
-    "untouched": _repeat_checks.untouched,
-}
 SAMPLER_CHECKS = {
-    **{name: Check(name, run, examples=EXAMPLES) for name, run in _STRUCTURE.items()},
-    **{name: Check(name, run) for name, run in _REPEATS.items()},
-    "marginals": Check("marginals", _law_checks.marginals, statistical=True),
-    "pairs": Check("pairs", _law_checks.pairs, statistical=True),
-    "hubs": Check("hubs", _law_checks.hubs, makes_graph=True),
+    **checks_of(
+        _sampler_checks.structure,
+        _sampler_checks.order,
+        _sampler_checks.edges,
+        _sampler_checks.fanouts,
+        _sampler_checks.repeats,
+        _sampler_checks.repeated_seeds,
+        _sampler_checks.isolated_seeds,
+        _sampler_checks.no_seeds,
+        _sampler_checks.excluded,
+        _sampler_checks.future,
+        examples=EXAMPLES,
+    ),
+    **checks_of(
+        _sampler_checks.reproducible,
+        _sampler_checks.threads,
+        _sampler_checks.pickles,
+        _sampler_checks.calls,
+        _sampler_checks.epochs,
+        _sampler_checks.global_state,
+        _sampler_checks.untouched,
+    ),
+    **checks_of(_law_checks.marginals, _law_checks.pairs, statistical=True),
+    **checks_of(_law_checks.hubs, makes_graph=True),
 }
 
 
@@ -70,8 +67,7 @@ def check_sampler(
     structure                 every invariant of a NodeFlow; seeds in their rows
     order                     the order of nodes that ``Sampler`` promises
     edges                     ids, and the ends and the direction of the graph's edges
-    fanouts, fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has
-    fixed sizes
+    fanouts                   no more edges than ``fanouts`` say, of each type, and as many where sizes are fixed
     repeats                   no edge twice at one node, unless ``sampler.replace``
     repeated, isolated, no    calls with a repeated seed, with one that has no edges, and without seeds
     seeds
@@ -95,8 +91,8 @@ def check_sampler(
             graphs are made by the arguments of the call that made it, also those that ``**options``
             passed on: each must be kept in an attribute of its name, else "reproducible" fails. A
             function needs no such attributes.
-        seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small
-            degree.
+        seeds: seeds of the calls; repeated ones are left out. None: nodes of several
+            degrees.
         times: a time for every seed. None, for samplers that take times: times in the column
             ``sampler.time``.
         graph: with a function, the graph on which to begin; small graphs get columns like its
@@ -114,7 +110,7 @@ def check_sampler(
 
     Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its
     promises with a probability of about 1e-6 per call, all together (z-tests with Bonferroni's
-    correction, after 100 and after 500 calls of 8 copies of a small graph). The report has the
+    correction, after 500 calls of 8 copies of a small graph). The report has the
     smallest bias that each would see. Other checks make no error of this kind. Draws are fixed by
     the seed, so a sampler that passes once passes always.
 
@@ -126,7 +122,7 @@ def check_sampler(
     >>> graph = Graph.from_edges([1, 2, 3, 4, 0], [0, 0, 0, 0, 4])
     >>> report = check_sampler(NeighborSampler(graph, [2, 2]), [0, 3])
     >>> report.failed, report.skipped
-    ([], ['fanouts per type', 'future'])
+    ([], ['future'])
     """
     selected = chosen(SAMPLER_CHECKS, checks, expect_fail or {})
     if pairs is not None:
@@ -137,23 +133,13 @@ def check_sampler(
     missing = ""
     try:
         cases.append(first.probe())
-        first.stages = first.stages[:1]  # the small graphs see more
+        first.size = FEW  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
-    if missing:
-        statistical = [first.of_few_edges()]
-    else:
-        statistical = cases
-
-    def cases_of(check: Check) -> list[SamplerCase]:
-        if check.makes_graph:
-            return [first]
-        return statistical if check.statistical else cases
-
     return run_checks(
         first.sampler.text(),
         selected,
-        cases_of,
+        lambda check: [first] if check.makes_graph else cases,
         expect_fail or {},
         budget,
         weights="marginals",
@@ -162,13 +148,13 @@ def check_sampler(
 
 
 def parametrize_with_checks(
-    samplers: Mapping[str, Any] | Sequence[Any], checks: Sequence[str] | None = None, **options: Any
+    samplers: Mapping[str, Any], checks: Sequence[str] | None = None, **options: Any
 ) -> Callable[[Any], Any]:
     """Return a decorator of pytest that runs a test per sampler and check; the test calls its
     argument ``check``.
 
     Args:
-        samplers: samplers or functions that make one of a graph, by name or in a list.
+        samplers: samplers, or functions that make one of a graph, by name.
         checks: names of the checks. None: all.
         options: further arguments of ``check_sampler``.
 
@@ -182,11 +168,8 @@ def parametrize_with_checks(
     """
     import pytest
 
-    check_type(samplers, "samplers", Mapping | list | tuple, "samplers by name, or a list of them")
+    check_type(samplers, "samplers", Mapping, "a dict of samplers by name")
     inspect.signature(check_sampler).bind(None, **options)
-    named: Any = samplers
-    if not isinstance(samplers, Mapping):
-        named = {_name_of(sampler): sampler for sampler in samplers}
 
     def check(sampler: Any, name: str) -> None:
         try:
@@ -198,15 +181,8 @@ def parametrize_with_checks(
             raise
 
     tests = []
-    for title, sampler in named.items():
+    for title, sampler in samplers.items():
         for selected in chosen(SAMPLER_CHECKS, checks, {}):
             test = partial(check, sampler, selected.name)
             tests.append(pytest.param(test, id=f"{title}-{selected.name}"))
     return pytest.mark.parametrize("check", tests)
-
-
-def _name_of(sampler: Any) -> str:
-    """The name of a sampler's class, or of a function that makes one."""
-    if isinstance(sampler, SamplerBase):
-        return type(sampler).__name__
-    return getattr(sampler, "__qualname__", str(sampler))

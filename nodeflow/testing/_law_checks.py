@@ -24,12 +24,12 @@ from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import SubgraphSampler
 from nodeflow.testing._assertions import assert_unbiased
 from nodeflow.testing._run import Skipped
-from nodeflow.testing._sampler_case import STAGES, SamplerCase
-from nodeflow.testing._structure_checks import parents
+from nodeflow.testing._sampler_case import MANY, SamplerCase
+from nodeflow.testing._sampler_checks import parents
 
 FALSE_ALARM = 1e-6
 """The probability that the checks of one call fail on a sampler without a bias, all together."""
-_TESTS = 3 * len(STAGES)  # marginals, pairs, hubs
+_TESTS = 3  # marginals, pairs, hubs
 _CASES = 2  # the given graph and small ones
 # draws of an edge from which its mean is about normal
 _SEEN = 40
@@ -45,6 +45,7 @@ _HUB_TESTS = 2 * len(_HUBS)  # their ends, and all their edges
 _SYMMETRIC = 2 * math.e**3 / 9
 # the least number of draws: of fewer, that all differ in one way may be chance
 _HUB_CALLS = 60
+_MOST_CALLS = 600
 # of a hub, drawn in all calls: not many more
 _HUB_EDGES = 1_000_000
 # edges of seeds in a given graph on which the statistical checks run too
@@ -54,7 +55,7 @@ _PAIRED = 8
 
 
 class Draws:
-    """The weights and counts of the candidate edges of the seeds, draw by draw.
+    """The weights and counts of the candidate edges of the seeds, in all draws of a case.
 
     ``weights`` and ``counts`` are ``[draws, flows, candidates]``; ``exact`` is the mean that the
     weights of an edge should have, ``row`` the index of its destination, ``group`` the group of
@@ -89,24 +90,14 @@ class Draws:
         self.keys = self._keys(self.row, self.eid)
         self.order = self.keys.argsort(kind="stable")
         self.tested = sampler.num_flows if sampler.include_dst else 1
-        self.weights = np.zeros((0, self.tested, len(self.eid)))
+        self.weights = np.zeros((case.size, self.tested, len(self.eid)))
         self.counts = self.weights.astype(np.int64)
+        for epoch in range(case.size):
+            self._add(case.call(epoch=epoch), self.weights[epoch], self.counts[epoch])
 
     def _keys(self, rows: Ints, ids: Ints) -> Ints:
         """A number for every pair of a row and an edge."""
         return rows * self.case.graph.num_edges + ids
-
-    def extend(self, size: int) -> None:
-        """Draw until there are ``size`` draws."""
-        start = len(self.weights)
-        if size <= start:
-            return
-        # a later check asks for more draws: earlier epochs are not drawn again
-        self.weights = np.resize(self.weights, (size, *self.weights.shape[1:]))
-        self.counts = np.resize(self.counts, self.weights.shape)
-        for epoch in range(start, size):
-            batch = self.case.call(epoch=epoch)
-            self._add(batch, self.weights[epoch], self.counts[epoch])
 
     def by_group(self, values: Array) -> Array:
         """Return the sums ``[..., groups]`` of ``values`` ``[..., candidates]`` over the candidates
@@ -143,10 +134,7 @@ class Draws:
     def name(self, group: int) -> str:
         """Return the name of the first edge of a group."""
         first = int((self.group == group).argmax())
-        is_beside = self.row == self.row[first]
-        place = first - int(is_beside.argmax())
-        node = int(self.nodes[self.row[first]])
-        return f"edge {self.eid[first]} (place {place} of the {is_beside.sum()} of node {node})"
+        return f"edge {self.eid[first]} of node {int(self.nodes[self.row[first]])}"
 
 
 def marginals(case: SamplerCase) -> float | None:
@@ -154,16 +142,13 @@ def marginals(case: SamplerCase) -> float | None:
     if isinstance(case.sampler, SubgraphSampler):
         _subgraphs(case, case.sampler)
         return None
-    return _in_stages(case, _means)
+    return _least_bias(case, _means)
 
 
-def _in_stages(case: SamplerCase, test: Callable[[Draws, int], float | None]) -> float | None:
-    """Test after every stage; what is far off needs no more than the first."""
+def _least_bias(case: SamplerCase, test: Callable[[Draws], float | None]) -> float:
+    """Test the draws of a case, which several checks read; returns the bias that would be seen."""
     draws = case.drawn = case.drawn or Draws(case)
-    bias = None
-    for stage in case.stages:
-        draws.extend(stage)
-        bias = test(draws, stage)
+    bias = test(draws)
     if bias is None:
         raise Skipped(
             f"no edge was drawn {_SEEN} times in {len(draws.weights)} draws: too few to compare "
@@ -180,11 +165,9 @@ def _subgraphs(case: SamplerCase, sampler: SubgraphSampler) -> None:
         )
     if case.groups is None and case.graph.num_edges > _LARGEST:
         raise Skipped(f"statistical checks of subgraphs run on graphs of at most {_LARGEST} edges")
-    draws = STAGES[1]
-    case.draws += draws
     false_alarm = FALSE_ALARM / (_TESTS * _CASES)
     try:
-        assert_unbiased(sampler, case.seeds, draws=draws, false_alarm=false_alarm)
+        assert_unbiased(sampler, case.seeds, draws=MANY, false_alarm=false_alarm)
     except (ValueError, TypeError) as error:
         raise Skipped(str(error)) from None
 
@@ -200,9 +183,9 @@ def _limit(tests: float) -> float:
     return NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * tests))
 
 
-def _means(draws: Draws, stage: int) -> float | None:
+def _means(draws: Draws) -> float | None:
     """Test the means of groups of edges; returns the smallest bias that would be seen."""
-    weights = draws.weights[:stage]
+    weights = draws.weights
     size = np.bincount(draws.group)
     # [draws, flows, groups], the mean over the edges that are alike
     error = draws.by_group(weights - draws.exact) / size
@@ -210,10 +193,10 @@ def _means(draws: Draws, stage: int) -> float | None:
     # few draws may all be alike by chance. So the variance is at least that of one draw with the
     # weights seen: weight * p is exact, which makes it exact * (weight - exact)
     typical = _ratio((weights**2).sum(0), np.abs(weights).sum(0), 0.0)
-    of_one = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
-    variance = np.maximum(error.var(0) / stage, draws.by_group(of_one) / (size**2 * stage))
-    deviation = np.sqrt(variance)
-    seen = draws.by_group(draws.counts[:stage].sum(0))
+    least = np.clip(np.abs(draws.exact) * typical - draws.exact**2, 0, None)
+    least = draws.by_group(least) / size**2
+    deviation = np.sqrt(np.maximum(error.var(0), least) / draws.case.size)
+    seen = draws.by_group(draws.counts.sum(0))
     wanted = draws.by_group(draws.exact) / size
     allowed = _limit(mean.size) * deviation
     tested = seen >= _SEEN
@@ -223,32 +206,33 @@ def _means(draws: Draws, stage: int) -> float | None:
         # significant one is named
         significance = np.where(is_far, _ratio(np.abs(mean), deviation, np.inf), -np.inf)
         flow, group = np.unravel_index(int(significance.argmax()), mean.shape)
+        where = f"{draws.name(int(group))} in flow {flow - draws.tested}"
         raise AssertionError(
-            f"the mean weight of {draws.name(int(group))} in flow {flow - draws.tested} over "
-            f"{stage} draws is {wanted[group] + mean[flow, group]:.4g}, and should be "
+            f"the mean weight of {where} over "
+            f"{draws.case.size} draws is {wanted[group] + mean[flow, group]:.4g}, and should be "
             f"{wanted[group]:.4g} (estimand()); the two may differ by {allowed[flow, group]:.2g}"
         )
     if draws.case.groups is not None:
-        _check_rare(draws, stage, seen, wanted)
+        _check_rare(draws, seen, wanted)
     if not tested.any():
         return None
     allowed /= np.maximum(np.abs(wanted), 1e-9)
     return float(allowed[tested].max())
 
 
-def _check_rare(draws: Draws, stage: int, seen: Array, wanted: Array) -> None:
+def _check_rare(draws: Draws, seen: Array, wanted: Array) -> None:
     """Fail for an edge that was hardly drawn, though its weight would have to be very large.
 
     Columns are of about one size on the small graphs, and with them probabilities.
     """
-    largest = _SPREAD * np.abs(draws.weights[:stage]).max(axis=(0, 2))[:, None]
+    largest = _SPREAD * np.abs(draws.weights).max(axis=(0, 2))[:, None]
     # where nothing at all is drawn, any edge that counts is missing
-    expected = _ratio(stage * np.bincount(draws.group) * np.abs(wanted), largest, np.inf)
+    expected = _ratio(draws.case.size * np.bincount(draws.group) * np.abs(wanted), largest, np.inf)
     rare = (seen < _SEEN) & (expected >= _RARE) & (wanted != 0)
     if rare.any():
         flow, group = np.argwhere(rare)[0]
         raise AssertionError(
-            f"{draws.name(int(group))} was drawn {int(seen[flow, group])} times in {stage} draws, "
+            f"{draws.name(int(group))} was drawn {int(seen[flow, group])} times in {draws.case.size} draws, "
             f"but counts {wanted[group]:.4g} in estimand(), and other weights are at most "
             f"{largest[flow, 0] / _SPREAD:.3g}"
         )
@@ -261,29 +245,29 @@ def pairs(case: SamplerCase) -> float | None:
             "the law of pairs is not known; pass pairs='uniform' or 'independent' where it is one "
             "of these"
         )
-    return _in_stages(case, _pair_rates)
+    return _least_bias(case, _pair_rates)
 
 
-def _pairs_of(draws: Draws, stage: int) -> dict[tuple[int, int], list[tuple[Array, Array, float]]]:
+def _pairs_of(draws: Draws) -> dict[tuple[int, int], list[tuple[Array, Array, float]]]:
     """The pairs of edges in the last flow, by their groups: those that are alike are in one list.
 
     Of each: the products of counts or weights of the two edges, draw by draw, their means by law,
     and the size of a product that is not 0.
     """
-    drawn = draws.counts[:stage, -1].astype(float)
+    drawn = draws.counts[:, -1].astype(float)
     replace = getattr(draws.case.sampler, "replace", False)
     is_uniform = draws.case.law == "uniform"
     sizes = np.ones(len(draws.exact))
     if not is_uniform:
         # weights over their exact numbers, where edges are drawn: so the size of a product is known
         # of pairs that were never drawn together too
-        drawn = _ratio(draws.weights[:stage, -1], draws.exact, 0.0)
+        drawn = _ratio(draws.weights[:, -1], draws.exact, 0.0)
         sizes = _ratio((drawn**2).sum(0), drawn.sum(0), 0.0)
     pairs_of_groups = defaultdict(list)
     for row in range(len(draws.nodes)):
         # edges that a seed does not see at its time count 0
         alive = np.flatnonzero((draws.row == row) & ((draws.exact != 0) | (not draws.case.times)))
-        expected = np.ones(stage)
+        expected = np.ones(len(drawn))
         if is_uniform:
             expected = uniform_pairs(len(alive), drawn[:, alive].sum(1), replace)
         # the same edges in every copy, and few: pairs grow with the square of the degree
@@ -295,9 +279,10 @@ def _pairs_of(draws: Draws, stage: int) -> dict[tuple[int, int], list[tuple[Arra
     return pairs_of_groups
 
 
-def _pair_rates(draws: Draws, stage: int) -> float | None:
-    """Test the rates of pairs in the last flow after ``stage`` draws."""
-    of_groups = _pairs_of(draws, stage)
+def _pair_rates(draws: Draws) -> float | None:
+    """Test the rates of pairs in the last flow."""
+    number = draws.case.size
+    of_groups = _pairs_of(draws)
     if not of_groups:
         raise Skipped("no seed has two edges")
     limit = _limit(len(of_groups))
@@ -315,17 +300,17 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
             squares = np.square(products_of_copies).sum()
             typical = max(typical, squares / (products.sum() * copies))
         # one of the two is never drawn, or both too seldom
-        if typical == 0 or wanted * copies * stage < _RARE * max(1.0, typical):
+        if typical == 0 or wanted * copies * number < _RARE * max(1.0, typical):
             continue
         # at least the variance of a pair that occurs as often as the law says
-        by_law = max(wanted * typical - wanted**2, 0) / (copies * stage)
-        deviation = math.sqrt(max(error.var() / stage, by_law))
+        by_law = max(wanted * typical - wanted**2, 0) / (copies * number)
+        deviation = math.sqrt(max(error.var() / number, by_law))
         bias = max(bias, limit * deviation / wanted)
         if abs(error.mean()) > limit * deviation + 1e-5:
             raise AssertionError(
                 f"{draws.name(a)} and {draws.name(b)} are drawn together at a rate of "
                 f"{products.mean():.4g}, which should be {wanted:.4g} ({draws.case.law}) and may "
-                f"differ by {limit * deviation:.2g} after {stage} draws"
+                f"differ by {limit * deviation:.2g} after {number} draws"
             )
     return bias or None
 
@@ -365,28 +350,24 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
-    # a few calls tell how many edges one draws, so how many calls are needed
-    drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
-    calls = max(edges / max(drawn, 1), _HUB_CALLS)
-    calls = int(min(calls, _HUB_EDGES / max(drawn, 1), 600))
-    case.draws += calls
-    if getattr(sampler, "replace", False):
-        distinct = None
-    else:
-        distinct = degree
-    sums = np.zeros((calls, 3))
+    distinct = None if getattr(sampler, "replace", False) else degree
+    sums_of_calls = []
     seen = 0
     squares = 0.0
-    for epoch in range(calls):
+    for epoch in range(_MOST_CALLS):
         flow = hub.call(epoch=epoch).flows[-1]
         eid = _edges_of_hub(flow, hub.seeds[0], distinct)
         weight = flow.weight.double().numpy()
-        sums[epoch] = np.bincount(part[eid], weight, 3)
+        sums_of_calls.append(np.bincount(part[eid], weight, 3))
         seen += len(eid)
         squares += float((weight**2).sum())
+        # ends when enough edges are drawn, which tells nothing of their weights
+        if seen >= _HUB_EDGES or (seen >= edges and epoch + 1 >= _HUB_CALLS):
+            break
+    sums = np.array(sums_of_calls)
     if seen < 3 * _SEEN:
         raise Skipped(
-            f"{seen} edges of a hub were drawn in {calls} draws, which is too few to compare parts"
+            f"{seen} edges of a hub were drawn in {len(sums)} draws, which is too few to compare parts"
         )
     exact = np.bincount(part[ids], number, 3)
     typical = squares / max(float(sums.sum()), 1e-9)

@@ -16,9 +16,6 @@ class Outcome:
         name: name of the check.
         status: "passed", "failed" or "skipped"; "expected" for a failure that ``expect_fail``
             names.
-        seconds: time it took, shrinking included; the only value that differs from run to run, so
-            it is not printed.
-        draws: number of calls of what was checked.
         least_bias: the smallest bias that a statistical check would see, in the weight of an edge
             (0.1: a tenth of it); None for other checks.
         note: why it was skipped or expected to fail; the message of a failure, with the smallest
@@ -33,8 +30,6 @@ class Outcome:
 
     name: str
     status: str
-    seconds: float = 0.0
-    draws: int = 0
     least_bias: float | None = None
     note: str = ""
 
@@ -84,23 +79,18 @@ class Report:
     def __repr__(self) -> str:
         counts = Counter(outcome.status for outcome in self.outcomes)
         words = [f"{counts[status]} {status}" for status in _STATUSES if counts[status]]
-        rows = [("check", "result", "draws", "least bias", "")]
+        rows = [("check", "result", "least bias", "")]
         for outcome in self.outcomes:
-            if outcome.least_bias is None:
-                bias = ""
-            else:
+            bias = ""
+            if outcome.least_bias is not None:
                 bias = f"{outcome.least_bias:.2g}"
-            draws = ""
-            if outcome.draws:
-                draws = f"{outcome.draws:,}"
             note = outcome.note.partition("\n")[0]
-            rows.append((outcome.name, outcome.status, draws, bias, note))
-        a, b, c, d, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            rows.append((outcome.name, outcome.status, bias, note))
+        names, statuses, biases, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [self.subject, ", ".join(words) or "no check ran"]
-        for name, status, draws, bias, note in rows:
-            line = f"{name:{a}}  {status:{b}}  {draws:>{c}}  {bias:>{d}}  {note}"
-            lines.append(line.rstrip())
-        return "\n".join([*lines, *[self.note] * bool(self.note)])
+        for name, status, bias, note in rows:
+            lines.append(f"{name:{names}}  {status:{statuses}}  {bias:>{biases}}  {note}".rstrip())
+        return "\n".join([*lines, self.note]).rstrip()
 
 
 _STATUSES = ("passed", "failed", "expected", "skipped")

@@ -6,11 +6,9 @@ All failures come at once, and what was expected to fail must fail.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import HealthCheck, Phase, find, settings, strategies as st
@@ -59,8 +57,8 @@ def small_graphs(draw: st.DrawFn, largest: int, multi_edges: bool) -> Small:
 Case: TypeAlias = Any
 """The subject of a check, on a ``graph``: a ``SamplerCase`` or a ``LayerCase``.
 
-``draws`` counts calls, ``small`` gives the case on a small graph, of which node 0 has up to
-``largest`` neighbours, and ``code`` the lines that run one check on the case again.
+``small`` gives the case on a small graph, of which node 0 has up to ``largest`` neighbours, and
+``code`` the lines that run one check on the case again.
 """
 
 
@@ -77,6 +75,15 @@ class Check(NamedTuple):
     examples: int = 0
     makes_graph: bool = False
     statistical: bool = False
+
+
+def checks_of(*runs: Callable[[Any], float | None], **options: Any) -> dict[str, Check]:
+    """Return checks by their names, which are those of the functions; ``options`` as of Check."""
+    checks = {}
+    for run in runs:
+        name = run.__name__.replace("_", " ")
+        checks[name] = Check(name, run, **options)
+    return checks
 
 
 def chosen(
@@ -108,20 +115,13 @@ def run_checks(
     two runs give the same report.
 
     Raises CheckError with all failures, for a check that was expected to fail and did not, and
-    where none ran; TypeError for a budget that is a float, perhaps meant as seconds.
+    where none ran.
     """
-    if isinstance(budget, float):
-        raise TypeError(
-            f"budget must be an integer, got {budget!r}: it counts smaller graphs to try, not "
-            "seconds"
-        )
     trials = as_count(budget, "budget")
     results = []
     unchecked = f"{weights!r} is not among the checks that ran"
     for check in checks:
-        start = perf_counter()
         outcome = _outcome(check, cases_of(check), trials, missing)
-        outcome = replace(outcome, seconds=perf_counter() - start)
         if check.name == weights:
             unchecked = outcome.note if outcome.status == "skipped" else ""
         reason = expect_fail.get(check.name)
@@ -147,7 +147,6 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
     failed: list[tuple[Case, Exception]] = []
     reasons = []
     biases = []
-    before = sum(case.draws for case in cases)
     for case in cases:
         try:
             biases.append(check.run(case))
@@ -155,7 +154,6 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
             reasons.append(str(reason))
         except Exception as error:  # of any code of a user
             failed.append((case, error))
-    draws = sum(case.draws for case in cases) - before
     if not failed and not biases:
         return Outcome(check.name, "skipped", note=reasons[0])
     if not check.makes_graph and not missing:
@@ -168,9 +166,9 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
         if not isinstance(fault, AssertionError):
             note = f"raised {type(fault).__name__}: {fault}"
         lines = [f"    {line}" for line in case.code(check.name)]
-        return Outcome(check.name, "failed", draws=draws, note="\n".join([note, *lines]))
+        return Outcome(check.name, "failed", note="\n".join([note, *lines]))
     note = f"on the given graph only: {missing}" if missing and check.statistical else ""
-    return Outcome(check.name, "passed", draws=draws, least_bias=biases[-1], note=note)
+    return Outcome(check.name, "passed", least_bias=biases[-1], note=note)
 
 
 def _smaller(
@@ -184,7 +182,7 @@ def _smaller(
 
     ``examples`` graphs are drawn, and from the first failure on ``budget`` smaller ones are tried.
     """
-    kinds = {_kind(error) for _, error in failed}
+    kinds = {type(error) for _, error in failed}
     smaller: list[tuple[Case, Exception]] = []
     tried = 0
 
@@ -199,7 +197,7 @@ def _smaller(
         except Skipped:
             return False
         except Exception as error:  # of any code of a user
-            kind = _kind(error)
+            kind = type(error)
             # an error of another kind, such as of a graph that is too small, is another matter
             if kinds and kind not in kinds:
                 return False
@@ -221,9 +219,3 @@ def _smaller(
         with suppress(NoSuchExample, Flaky, _Enough):
             find(small_graphs(case.largest, case.multi_edges), fails, settings=options)
     return smaller
-
-
-def _kind(error: Exception) -> str:
-    """The type of an error, with its text for one that no check raises."""
-    text = type(error).__name__
-    return text if isinstance(error, AssertionError) else text + re.sub(r"\d+", "", str(error))

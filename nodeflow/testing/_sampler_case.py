@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,11 +36,12 @@ Make = Callable[[Graph], SamplerBase]
 FILTER = "edge_filter"
 # of a small graph, so that one call draws several times
 COPIES = 8
-# numbers of calls after which a test is made: what is far off is found at the first
-STAGES = (100, 500)
+# calls of a statistical check, and of one on a graph beside which small ones show more
+MANY = 500
+FEW = 100
 _SEED = 7  # of the order of the edges of small graphs
-# of which samplers with small and with large fanouts draw a part
-_DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)
+# of seeds: samplers with small and with large fanouts draw a part of these, and few draws show it
+_DEGREES = (64, 48, 32, 24, 16, 8, 4, 2, 0)
 
 
 @dataclass
@@ -56,8 +58,7 @@ class SamplerCase:
         law: how the edges of a destination are drawn together: "uniform" or "independent"; None:
             unknown.
         multi_edges: whether small graphs may have parallel edges.
-        stages: numbers of calls after which statistical tests are made.
-        draws: number of calls so far.
+        size: number of calls of a statistical check.
         drawn: the draws that several statistical checks read; None: none so far.
         times: time of every seed; empty for a sampler that takes no times.
     """
@@ -69,8 +70,7 @@ class SamplerCase:
     groups: Ints | None = None
     law: str | None = None
     multi_edges: bool = True
-    stages: Sequence[int] = STAGES
-    draws: int = 0
+    size: int = MANY
     drawn: Any = None
 
     def __post_init__(self) -> None:
@@ -89,7 +89,6 @@ class SamplerCase:
         **which: Any,
     ) -> NodeFlow:
         """Return the batch of ``seeds`` (None: all of the case), of a sampler (None: its own)."""
-        self.draws += 1
         ids = self.seeds if seeds is None else seeds
         drawing = sampler or self.sampler
         if drawing.takes_times:
@@ -113,9 +112,7 @@ class SamplerCase:
         try:
             sampler = again(self.sampler, graph) if self.make is None else self.make(graph)
         except Exception as error:  # of any code of a user
-            remedy = "graph= may show the columns that it reads"
-            if self.make is None:
-                remedy = "a function that makes one of a graph may be passed in place of a sampler"
+            remedy = "pass a function of a graph, and with graph= the columns that it reads"
             raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
         if sampler.graph is not graph:
             name = type(sampler).__name__
@@ -125,21 +122,6 @@ class SamplerCase:
         return SamplerCase(
             sampler, possible[: sampler.most_seeds], moments, self.make, groups, self.law
         )
-
-    def of_few_edges(self) -> SamplerCase:
-        """Return the case with seeds of several small degrees, for checks that count every edge."""
-        if self.sampler.seed_kind != "node":
-            return self
-        nodes = torch.tensor(self.sampler.possible_seeds)
-        degrees = _degrees(self.sampler)[nodes]
-        # the smallest degrees with a choice show most, and cost few draws
-        few = []
-        for size in _DEGREES if len(nodes) else ():
-            nearest = int((degrees - size).abs().argmin())
-            if 0 < degrees[nearest] <= 2 * _DEGREES[-1]:
-                few.append(int(nodes[nearest]))
-        seeds = list(dict.fromkeys(few)) or self.seeds
-        return SamplerCase(self.sampler, seeds, self.moments, self.make, law=self.law)
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
@@ -175,7 +157,7 @@ class SamplerCase:
         case = self.other(self._like(ends, np.arange(graph.num_nodes)), graph.seeds)
         if graph.seeds and not case.seeds:
             raise Skipped("none of the seeds is possible there")
-        case.stages = self.stages
+        case.size = self.size
         return case
 
     def probe(self) -> SamplerCase:
@@ -356,13 +338,17 @@ def _example() -> Graph:
 
 
 def _default_seeds(sampler: SamplerBase) -> list[int]:
-    """Nodes of large and of small degree, or the first of other seeds."""
+    """Nodes of several degrees, or the first of other seeds."""
     if sampler.seed_kind != "node":
         return list(range(min(3, sampler.num_seeds)))[: sampler.most_seeds]
-    degrees = sampler.graph.in_degrees() + sampler.graph.out_degrees()
-    order = degrees.argsort(descending=True, stable=True).tolist()
-    order = [seed for seed in order if seed in sampler.possible_seeds]
-    return list(dict.fromkeys([*order[:4], *order[-2:]]))[: sampler.most_seeds]
+    nodes = torch.tensor(sampler.possible_seeds)
+    # by their ratio, so that a node of many edges is nearer to some than one of none
+    sizes = (_degrees(sampler)[nodes] + 1).log()
+    seeds = []
+    for size in _DEGREES if len(nodes) else ():
+        nearest = (sizes - math.log(size + 1)).abs().argmin()
+        seeds.append(int(nodes[nearest]))
+    return list(dict.fromkeys(seeds))[: sampler.most_seeds]
 
 
 def _degrees(sampler: SamplerBase) -> Tensor:

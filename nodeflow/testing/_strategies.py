@@ -174,10 +174,7 @@ def node_flows(
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
     """
-    if parents is None:
-        with_parent = draw(st.booleans())
-    else:
-        with_parent = parents
+    with_parent = draw(st.booleans()) if parents is None else parents
     if include_dst not in (None, True):
         raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
     prefix = include_dst is True

@@ -379,6 +379,6 @@ SAMPLERS: dict[str, tuple[Make, str]] = {
     "one more": (lambda g: OneMore(g, [2]), "fanouts"),
     "wrong types": (
         lambda g: WrongTypes(g, [{0: 1, 1: 2, 2: 1}], edge_type="type"),
-        "fanouts per type",
+        "fanouts",
     ),
 }

@@ -613,7 +613,7 @@ _PYG: dict[str, _Rows] = {
         (
             f"convert.from_pyg({_DATA}, edge_columns=['x'])",
             "ValueError",
-            "edge_columns: 'x' must be numbers with 1 rows",
+            "edge_columns: 'x' must be a tensor with 1 rows",
         ),
         (
             f"convert.from_pyg({_DATA}, node_columns='x')",
@@ -682,7 +682,7 @@ _PYG: dict[str, _Rows] = {
         (
             "convert.from_pyg_batch(convert.to_pyg(nested), node_columns=['e_id'])",
             "ValueError",
-            "node_columns: 'e_id' must be numbers with",
+            "node_columns: 'e_id' must be a tensor with",
         ),
         ("convert.from_pyg_batch(batch)", "TypeError", "must be a torch_geometric.data.Data"),
         (

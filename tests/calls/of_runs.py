@@ -446,11 +446,6 @@ OF_RUNS = {
             "ValueError",
             "memory must be at least 1",
         ),
-        (
-            "metrics.rank_links(decoder, feat, [[0, 1]], chunk_size=0)",
-            "ValueError",
-            "chunk_size must be at least 1",
-        ),
         ("metrics.rank_links(decoder, [[1.0]], [[0, 1]])", "TypeError", "table must be a tensor"),
         ("metrics.rank_links(3, feat, [[0, 1]])", "TypeError", "scorer must have score_all"),
         (

@@ -261,7 +261,7 @@ BASE = {
     "testing.seeds": "testing.seeds(graph)",
     "testing.check_layer": "testing.check_layer(nn.SAGEConv(4, 3), 4)",
     "testing.check_sampler": "testing.check_sampler(sampler, [0])",
-    "testing.parametrize_with_checks": "testing.parametrize_with_checks([sampler])",
+    "testing.parametrize_with_checks": "testing.parametrize_with_checks({'a': sampler})",
     "testing.fanouts": "testing.fanouts(2)",
     "testing.flows": "testing.flows()",
     "testing.frames": "testing.frames(3)",

@@ -68,8 +68,7 @@ def readers(place: Path) -> dict[str, Callable[..., Any]]:
         paths = [folder / f"{name}.npy" for name in edges or arrays]
         if ndata:
             options["ndata"] = {"x": folder / f"{ndata}.npy"}
-        pair: Any = tuple(paths) if len(paths) == 2 else paths[0]
-        return build_graph(pair, folder / "g", progress=False, **options)
+        return build_graph(paths[0], folder / "g", progress=False, **options)
 
     def opened(files: Mapping[str, Any], *options: Any, **named: Any) -> Any:
         """Open the first of some files as rows."""

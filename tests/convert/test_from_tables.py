@@ -339,18 +339,6 @@ def test_a_real_database(shared_data: Path) -> None:
     assert batch.front.of("results").data["x"].shape[1] == len(names["results"])
 
 
-def test_large_keys_as_floats_are_refused() -> None:
-    keyed = pd.DataFrame({"k": [2**60 + 1, 2**60 + 2]})
-    rows = pd.DataFrame({"t": [2**60 + 2, None, 2**60 + 1]})
-    with pytest.raises(
-        ValueError, match=r"holds keys as floats, which tell no integers from 2\*\*53 on apart"
-    ):
-        from_tables({"t": keyed, "r": rows}, keys={"t": "k"}, links={"r": {"t": "t"}})
-    exact = pd.DataFrame({"t": pd.array([2**60 + 2, None, 2**60 + 1], dtype="Int64")})
-    graph, _ = from_tables({"t": keyed, "r": exact}, keys={"t": "k"}, links={"r": {"t": "t"}})
-    assert graph.find_edges([0, 1])[1].tolist() == [1, 0]
-
-
 # encodings that are kept
 
 

@@ -31,14 +31,6 @@ def test_igraph_and_back_is_the_same_graph(graph: Graph) -> None:
     assert_same_graph(back, graph)
 
 
-def test_igraph_degrees_are_those_of_the_graph() -> None:
-    graph = Graph.from_edges([0, 0, 3, 2, 2], [1, 1, 3, 0, 1], num_nodes=6)
-    made = to_igraph(graph)
-    assert made.indegree() == graph.in_degrees().tolist()
-    assert made.outdegree() == graph.out_degrees().tolist()
-    assert not made.vs.attributes()
-
-
 def test_undirected_edges_become_two_next_to_each_other() -> None:
     made = igraph.Graph(4, [(0, 1), (2, 2), (1, 0), (3, 1)], edge_attrs={"w": [0.5, 1.5, 2.5, 3.5]})
     graph = from_igraph(made, edge_columns=["w"])

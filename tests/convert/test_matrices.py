@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.conversions import assert_same_column, assert_same_graph, filled
+from _support.conversions import assert_same_graph, filled
 from _support.graphs import ends_of
 from hypothesis import given, strategies as st
 
@@ -74,15 +74,6 @@ def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
         assert edges == sorted(expected, key=key)
 
 
-@given(graphs(edge_columns={"w": ()}))
-def test_the_dense_matrix_adds_up_the_edges(graph: Graph) -> None:
-    dense = torch.zeros(graph.num_nodes, graph.num_nodes)
-    for (u, v), w in zip(ends_of(graph), graph.edata["w"].tolist(), strict=True):
-        dense[u, v] += w
-    assert torch.equal(to_torch_sparse(graph, weight="w").to_dense(), dense)
-    assert np.array_equal(to_scipy(graph, weight="w").toarray(), dense.numpy())
-
-
 def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
     dense = np.array([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0]])
     matrix = scipy.sparse.bsr_array(dense, blocksize=(2, 2))
@@ -124,10 +115,3 @@ def test_matrix_and_graph_share_no_memory(library: str) -> None:
         matrix.row[:] = 1
     for own in (graph, other):
         assert (ends_of(own), own.edata["w"].tolist()) == ([(0, 1), (0, 1)], [1, 2])
-
-
-@given(graphs())
-def test_an_edge_index_needs_no_converter(graph: Graph) -> None:
-    edge_index = torch.stack(graph.edges())
-    back = Graph.from_edges(*edge_index, num_nodes=graph.num_nodes)
-    assert_same_column(torch.stack(back.edges()), edge_index, "edge_index")

@@ -61,48 +61,6 @@ def test_networkx_directed_and_undirected() -> None:
     assert named.index(("a", "b")) // 2 == named.index(("b", "a")) // 2
 
 
-def test_networkx_multigraphs_keep_repeated_edges_and_isolated_nodes() -> None:
-    many = networkx.MultiGraph([(3, 1), (1, 3), (1, 1), (1, 1)])
-    many.add_node("alone")
-    graph, nodes = from_networkx(many)
-    assert nodes == [3, 1, "alone"]
-    assert sorted(ends_of(graph)) == [(0, 1), (0, 1), (1, 0), (1, 0), (1, 1), (1, 1)]
-    assert from_networkx(networkx.Graph())[0].num_nodes == 0
-
-
-def test_networkx_attributes_become_columns() -> None:
-    given = networkx.Graph()
-    given.add_node("p", x=[1.0, 2.0], y=4)
-    given.add_node("q", x=[3.0, 4.0], y=5)
-    given.add_edge("p", "q", w=0.5)
-    given.add_edge("q", "q", w=2.5)
-    graph, _ = from_networkx(given, node_columns=["x", "y"], edge_columns=["w"])
-    assert graph.ndata["x"].tolist() == [[1, 2], [3, 4]]
-    assert graph.ndata["y"].tolist() == [4, 5]
-    assert graph.ndata["y"].dtype == torch.int64
-    assert dict(zip(ends_of(graph), graph.edata["w"].tolist(), strict=True)) == {
-        (0, 1): 0.5,
-        (1, 0): 0.5,
-        (1, 1): 2.5,
-    }
-    assert not from_networkx(given)[0].ndata
-
-
-def test_columns_become_attributes() -> None:
-    columns = {
-        "x": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-        "label": torch.tensor([0, 1, -1]),
-    }
-    graph = Graph.from_edges(
-        [0, 0, 2], [1, 1, 2], ndata=columns, edata={"w": torch.tensor([0.5, 1.5, 2.5])}
-    )
-    made = to_networkx(graph, node_columns=["x", "label"], edge_columns=ALL)
-    assert made.nodes[1] == {"x": [3.0, 4.0], "label": 1}
-    edges = [(0, 1, 0, {"w": 0.5}), (0, 1, 1, {"w": 1.5}), (2, 2, 2, {"w": 2.5})]
-    assert list(made.edges(keys=True, data=True)) == edges
-    assert to_networkx(graph).nodes[0] == {}
-
-
 @pytest.mark.parametrize(
     "make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)]
 )

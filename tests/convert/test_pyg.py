@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_column, assert_same_graph, ends, filled
@@ -43,12 +42,17 @@ def test_what_data_holds_becomes_the_graph() -> None:
     data = pyg.Data(
         edge_index=index, edge_attr=torch.arange(6.0).view(3, 2), name="tiny", **columns
     )
+    data.listed = [1, 2, 3, 4]
     data.edge_label_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
     graph = from_pyg(data)
     assert ends(graph) == index.tolist()
     assert (sorted(graph.ndata), list(graph.edata)) == (["train_mask", "x", "y"], ["edge_attr"])
     for name, column in columns.items():
         assert_same_column(graph.ndata[name], column, name)
+    with pytest.raises(
+        ValueError, match="node_columns: 'listed' must be a tensor with 4 rows, got list"
+    ):
+        from_pyg(data, node_columns=["listed"])
 
 
 def test_as_many_edges_as_nodes() -> None:
@@ -93,41 +97,3 @@ def test_unusual_names_of_columns_are_kept_or_refused(name: str) -> None:
         assert name in ("_private", "keys", "num_edges", "is_undirected")
         return
     assert_same_graph(from_pyg(data, node_columns=[name]), graph)
-
-
-def test_arrays_and_lists_of_numbers_become_columns() -> None:
-    data = pyg.Data(
-        x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=np.arange(3), year=2020
-    )
-    data.z = [1, 2, 3]
-    data.mask = [True, False, True]
-    data.w = (0.5, 0.25)
-    data.rows = [[1.0, 2.0]] * 3
-    data.names = ["a", "b", "c"]
-    data.ragged = [[1], [1, 2], []]
-    data.words = np.array(["a", "b", "c"])
-    data.num_sampled_nodes = [1, 1, 1]
-    graph = from_pyg(data)
-    assert sorted(graph.ndata) == ["mask", "rows", "x", "y", "z"]
-    assert [graph.ndata[name].dtype for name in ("mask", "rows", "y", "z")] == [
-        torch.bool, torch.float32, torch.int64, torch.int64
-    ]  # fmt: skip
-    assert graph.edata["w"].tolist() == [0.5, 0.25]
-    assert list(from_pyg(data, node_columns=["z"], edge_columns=["w"]).ndata) == ["z"]
-    with pytest.raises(
-        ValueError, match="node_columns: 'names' must be numbers with 3 rows, got list"
-    ):
-        from_pyg(data, node_columns=["names"])
-    data.y = np.arange(6, dtype=">i4")[::-2]
-    assert from_pyg(data).ndata["y"].tolist() == [5, 3, 1]
-
-
-def test_floats_above_2_to_the_24_keep_their_digits() -> None:
-    data = pyg.Data(
-        edge_index=torch.tensor([[0], [1]]), num_nodes=2, edge_at=[1_700_000_060.5], w=[0.1, 0.2]
-    )
-    graph = from_pyg(data)
-    assert (graph.edata["edge_at"].tolist(), graph.ndata["w"].dtype) == (
-        [1_700_000_060.5],
-        torch.float32,
-    )

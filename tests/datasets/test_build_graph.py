@@ -114,18 +114,13 @@ def test_the_layout_of_a_file_is_found(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32, np.uint64])
-def test_arrays_and_pairs_of_arrays(tmp_path: Path, dtype: type) -> None:
+def test_arrays(tmp_path: Path, dtype: type) -> None:
     ends: Any = np.random.default_rng(3).integers(0, 9, (40, 2)).astype(dtype)
-    np.save(tmp_path / "both.npy", ends[:17])
-    np.save(tmp_path / "src.npy", ends[17:, 0])
-    np.save(tmp_path / "dst.npy", ends[17:, 1])
-    pair = (tmp_path / "src.npy", tmp_path / "dst.npy")
-    same(
-        build_graph([tmp_path / "both.npy", pair], tmp_path / "g", **QUIET),
-        Graph.from_edges(*ends.astype(np.int64).T),
-    )
-    same(build_graph(pair, tmp_path / "h", num_nodes=12, **QUIET),
-         Graph.from_edges(*ends[17:].astype(np.int64).T, num_nodes=12))  # fmt: skip
+    files = (tmp_path / "first.npy", tmp_path / "second.npy")
+    np.save(files[0], ends[:17])
+    np.save(files[1], ends[17:])
+    graph = build_graph(files, tmp_path / "g", num_nodes=12, **QUIET)
+    same(graph, Graph.from_edges(*ends.astype(np.int64).T, num_nodes=12))
 
 
 def test_the_least_memory_is_that_of_the_guide(tmp_path: Path) -> None:

@@ -140,28 +140,6 @@ def test_the_bundled_set_comes_back(tmp_path: Path) -> None:
     same(debian(), read_folder(tmp_path / "d"))
 
 
-def test_a_saved_graph_is_a_data_set(tmp_path: Path, graph: Graph) -> None:
-    graph.save(tmp_path / "g")
-    data = read_folder(tmp_path / "g")
-    assert repr(data) == "Dataset(g: 4 nodes, 4 edges, 2 features, 2 classes, train/val/test 1/0/2)"
-    assert data.node_names is None
-
-
-@pytest.mark.parametrize(
-    ("label", "dtype", "classes"),
-    [
-        (np.array([0, 2, -1], np.int8), torch.int64, 3),
-        (np.array([0.5, 2, np.nan]), torch.float32, 0),
-        (np.array([[0, 1], [1, 1], [0, 0]], np.float64), torch.float32, 2),
-    ],
-)
-def test_types_of_labels(tmp_path: Path, label: Any, dtype: torch.dtype, classes: int) -> None:
-    Graph.from_edges([0], [2], ndata={"label": label}).save(tmp_path / "g")
-    data = read_folder(tmp_path / "g")
-    assert (data.graph.ndata["label"].dtype, data.num_classes) == (dtype, classes)
-    assert sum(map(len, data.splits.values())) == 2  # one of three has none
-
-
 def test_names_and_split_of_a_built_graph(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("ann,bob\nbob,cid\n")
     np.save(tmp_path / "label.npy", np.array([0, 1, 0]))

@@ -8,7 +8,6 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -20,20 +19,6 @@ def write(folder: Path, text: str, name: str = "edges.txt") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # type: ignore[no-untyped-def]
-    with np.load(real_folder("mathoverflow_temporal") / "edges.npz") as stored:
-        table = np.stack([stored[name] for name in ("src", "dst", "time", "etype")], axis=1)[
-            :50_000
-        ]
-    path = tmp_path / "edges.tsv"
-    np.savetxt(path, table, fmt="%d", delimiter="\t")
-    graph = read_edge_list(path, columns=("src", "dst", "time", "etype"))
-    assert torch.equal(
-        torch.stack(graph.edges(), 1), torch.from_numpy(table[:, :2].astype(np.int64))
-    )
-    assert torch.equal(graph.edata["time"], torch.from_numpy(table[:, 2].astype(np.int64)))
 
 
 WAYS = {

@@ -56,30 +56,6 @@ def test_real(name: str, real_folder: Callable[[str], Path]) -> None:
         assert bool((label >= 0).all())
 
 
-def test_real_edges_are_those_of_the_matrix(real_folder: Callable[[str], Path]) -> None:
-    folder = real_folder("citeseer")
-    graph = read_folder(folder).graph
-    src, dst = (ends.numpy() for ends in graph.edges())
-    again = scipy.sparse.csr_matrix((np.ones(len(src)), (src, dst)), shape=(graph.num_nodes,) * 2)
-    assert (again != scipy.sparse.load_npz(folder / "adjacency.npz")).nnz == 0
-
-
-def test_real_temporal_columns(real_folder: Callable[[str], Path]) -> None:
-    graph = read_folder(real_folder("mathoverflow_temporal"), labels=False).graph
-    assert graph.edata["time"].dtype == torch.int64
-    assert bool((graph.edata["time"].diff() >= 0).all())
-    assert graph.edata["etype"].unique().tolist() == [0, 1, 2]
-
-
-def test_real_several_labels(real_folder: Callable[[str], Path]) -> None:
-    label = read_folder(real_folder("deezer_hungary")).graph.ndata["label"]
-    assert (label.dtype, tuple(label.shape), int(label.sum())) == (
-        torch.float32,
-        (47538, 84),
-        284901,
-    )
-
-
 def test_small(folder: Path) -> None:
     data = read_folder(folder)
     assert (
@@ -87,14 +63,9 @@ def test_small(folder: Path) -> None:
     )
     assert data.graph.ndata["label"].tolist() == [0, 1, 0, 1, -1, 1, 0, 1]
     assert torch.equal(data.graph.ndata["feat"].to_dense(), torch.eye(8, 3))
+    # of the labelled nodes, the same on every machine
+    assert [ids.tolist() for ids in data.splits.values()] == [[2, 3, 5], [7], [0, 1, 6]]
     assert [ends.tolist() for ends in data.graph.edges()] == [list(range(8)), [*range(1, 8), 0]]
-
-
-def test_split_is_the_same_every_time_and_covers_the_labelled(folder: Path) -> None:
-    one = read_folder(folder).splits
-    two = read_folder(str(folder)).splits
-    assert all(torch.equal(one[part], two[part]) for part in one)
-    assert torch.cat(list(one.values())).sort().values.tolist() == [0, 1, 2, 3, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
@@ -163,14 +134,6 @@ def test_several_labels_per_node(folder: Path) -> None:
     assert data.num_classes == 5
     assert torch.equal(data.graph.ndata["label"], torch.eye(8, 5))
     assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)]
-)
-def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
-    write_files(folder, {"features.npz": None, "features.npy": np.eye(8, 2, dtype=stored)})
-    assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
 
 
 @given(

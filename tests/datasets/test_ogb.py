@@ -144,19 +144,3 @@ def test_errors_that_are_no_damage_and_warnings_that_are(
     monkeypatch.setattr(np, "loadtxt", older)
     with pytest.raises(ValueError, match=r"a\.csv, line 1: expected integers, got '1\.5'"):
         Table(tmp_path / "a.csv").numbers(np.int64, "integers")
-
-
-def test_truncated_file(ogb: Path) -> None:
-    path = ogb / "raw" / "edge.csv.gz"
-    write(ogb, "raw/edge", "".join(f"{i % 4},{i * i % 4}\n" for i in range(9999)))
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match=r"edge\.csv\.gz must be a t.*cut short"):
-        read_ogb(ogb)
-
-
-def test_features_round_trip(ogb: Path) -> None:
-    values = np.random.default_rng(3).normal(size=(4, 128)).astype(np.float32)
-    write(
-        ogb, "raw/node-feat", "\n".join(",".join(map(repr, row)) for row in values.tolist()) + "\n"
-    )
-    assert torch.equal(read_ogb(ogb).graph.ndata["feat"], torch.from_numpy(values))

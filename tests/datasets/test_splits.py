@@ -97,25 +97,23 @@ def test_masks_in_text_are_no_features(yes: str, no: str, tmp_path: Path) -> Non
     assert (parts(data), data.feature_names, data.num_classes) == ([TRAIN, VAL, TEST], ("x",), 2)
 
 
-def test_files_of_masks(tmp_path: Path) -> None:
+FILES: dict[str, dict[str, object]] = {
+    "masks": {name: mask.numpy() for name, mask in MASKS.items()},
+    "numbers": {"split": [0, 1, 2, 0, -1, 2]},
+    "ids": {"train": TRAIN, "valid": VAL, "test": TEST},
+    "idx behind": {"train_idx": TRAIN, "valid_idx": VAL, "test_idx": TEST},
+    "idx before": {"idx_train": TRAIN, "idx_val": VAL, "idx_test": TEST},
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_files_of_a_split(form: str, tmp_path: Path) -> None:
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", CLASSES)
-    for name, mask in MASKS.items():
-        np.save(folder / f"{name}.npy", mask)
+    for name, array in FILES[form].items():
+        np.save(folder / f"{name}.npy", array)
     data = read_folder(folder)
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
-
-
-@pytest.mark.parametrize(
-    "names", [("train", "valid"), ("train_idx", "valid_idx"), ("idx_train", "idx_val")]
-)
-def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, edges_csv=EDGES)
-    np.save(folder / "labels.npy", CLASSES)
-    for name, ids in zip(names, (TRAIN, VAL), strict=True):
-        np.save(folder / f"{name}.npy", ids)
-    data = read_folder(folder)
-    assert (parts(data), data.unread_files) == ([TRAIN, VAL, []], ())
 
 
 TITLES = ("is_{}", "in_{}", "mask_{}", "{}_masks", "{}_mask_0", "{}_set", "{}_idx")
@@ -157,14 +155,6 @@ def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
     data = read_folder(folder)
     assert data.node_names is not None
     assert {data.node_names[v] for v in data.train.tolist()} == {"4", "1"}
-
-
-def test_a_file_of_a_split(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, edges_csv=EDGES)
-    np.save(folder / "labels.npy", CLASSES)
-    np.save(folder / "split.npy", [0, 1, 2, 0, -1, 2])
-    data = read_folder(folder)
-    assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
 
 
 FILLED = ("Subset", "fold_1", "split0")

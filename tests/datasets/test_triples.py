@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from _support.text_folders import NAMES, ends, fresh, read, write_rows
 from hypothesis import given, strategies as st
 
 from nodeflow.datasets import read_folder
-
-
-def test_triples(tmp_path: Path) -> None:
-    data = read(
-        tmp_path,
-        train_txt="paris\tcapital of\tfrance\nfrance\tin\teurope\n",
-        valid_txt="spain\tin\teurope\n",
-        test_txt="madrid\tcapital of\tspain\n",
-    )
-    assert data.node_names == ("paris", "france", "europe", "spain", "madrid")
-    assert data.relation_names == ("capital of", "in")
-    assert ends(data) == [[0, 1, 3, 4], [1, 2, 2, 3]]
-    assert data.graph.edata["relation"].tolist() == [0, 1, 1, 0]
-    assert data.graph.edata["split"].tolist() == [0, 0, 1, 2]
-    assert data.graph.edata["split"].dtype == torch.int8
-    assert pickle.loads(pickle.dumps(data)).relation_names == data.relation_names
 
 
 def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nodeflow import Graph, metrics, nn as decoders
 from nodeflow._core.links import as_links
-from nodeflow.metrics._rank_links import RankPlan, compiled, count_above, with_torch
+from nodeflow.metrics._links import RankPlan, compiled, count_above, with_torch
 
 
 def rank(scores: dict[int, float], answer: int, ties: str) -> float:
@@ -101,7 +101,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "candidates": draw(st.lists(ends, max_size=nodes)),
         "filtered": draw(st.booleans()),
         "ties": draw(st.sampled_from(["realistic", "optimistic", "pessimistic"])),
-        "chunk_size": draw(st.sampled_from([None, 1, 3])),
+        "memory": draw(st.sampled_from([1, 100, "64 MB"])),
     }
 
 
@@ -129,7 +129,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
     found = metrics.rank_links(
         Product(case["weight"].to(table.dtype)), table, rows_of(triples),
         known=[rows_of(case["known"][:5]), rows_of(case["known"][5:])] if case["filtered"] else None,
-        candidates=among, ties=case["ties"], chunk_size=case["chunk_size"],
+        candidates=among, ties=case["ties"], memory=case["memory"],
     )  # fmt: skip
     known = {*case["known"], *triples} if case["filtered"] else set()
     expected = by_definition(product(case["weight"], table), triples, known, wanted, case["ties"])

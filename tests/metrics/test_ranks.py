@@ -97,15 +97,6 @@ RANKS = metrics.Ranks(
 )  # fmt: skip
 
 
-def test_means() -> None:
-    assert RANKS.mean_rank == pytest.approx(118.5 / 6)
-    assert RANKS.mrr == pytest.approx((1 + 1 / 2 + 1 / 4 + 1 / 10 + 2 / 3 + 1 / 100) / 6)
-    assert [RANKS.hits(k) for k in (1, 3, 10)] == pytest.approx([1 / 6, 3 / 6, 5 / 6])
-    assert RANKS.summary() == {
-        "mean_rank": RANKS.mean_rank, "mrr": RANKS.mrr, **{f"hits@{k}": RANKS.hits(k) for k in (1, 3, 10)},
-    }  # fmt: skip
-
-
 def test_by_side_and_relation() -> None:
     assert {side: part.mean_rank for side, part in RANKS.by_side().items()} == pytest.approx(
         {"destination": 6.5 / 3, "source": 112 / 3}
@@ -142,5 +133,5 @@ def test_no_ranks_have_no_mean() -> None:
 def test_ranks_are_copied_and_pickled() -> None:
     for other in (copy.deepcopy(RANKS), pickle.loads(pickle.dumps(RANKS))):
         assert repr(other) == repr(RANKS)
-    with pytest.raises(AttributeError, match="immutable"):
+    with pytest.raises(AttributeError, match="cannot assign"):
         RANKS.ties = "optimistic"  # type: ignore[misc]

@@ -76,12 +76,10 @@ def ask(case: dict[str, Any], **options: Any) -> metrics.TopLinks:
 
 
 @examples(80)
-@given(cases(), st.sampled_from([None, 1, 3, 100]))
-def test_answers_are_the_highest_of_all_scores(
-    case: dict[str, Any], chunk_size: int | None
-) -> None:
+@given(cases(), st.sampled_from([1, 100, "64 MB"]))
+def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], memory: int | str) -> None:
     """With ties, repeated queries, fewer candidates than answers, and chunks of any size."""
-    ids, scores = ask(case, chunk_size=chunk_size)
+    ids, scores = ask(case, memory=memory)
     assert ids.dtype == torch.int64
     assert ids.shape == scores.shape == (len(case["queries"]), case["k"])
     for i, (node, kind) in enumerate(case["queries"]):

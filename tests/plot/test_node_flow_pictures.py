@@ -107,14 +107,6 @@ def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None
         assert len(own) == 2 + batch.layer_sizes[1] or not include_dst
 
 
-def test_the_picture_is_written_to_a_path(graph: Graph, tmp_path: Path) -> None:
-    figure = plot_node_flow(FullSampler(graph, 2)([3]), tmp_path / "batch.png")
-    assert min(size_of_png(tmp_path / "batch.png")) > 100
-    assert texts(figure)
-    plot_node_flow(FullSampler(graph, 2)([3]), str(tmp_path / "batch.svg"))
-    assert (tmp_path / "batch.svg").read_text().startswith("<?xml")
-
-
 def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
     src = [7, 88, 999, 1000, 54321]
     figure = plot_node_flow(
@@ -149,13 +141,6 @@ def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
     assert sorted(end[0] - start[0] for start, end in arrows(figure)) == [1, 1, 1, 2]
 
 
-@pytest.mark.parametrize("seeds", [[], [5]])
-def test_a_node_flow_with_little_in_it(seeds: list[int], graph: Graph, tmp_path: Path) -> None:
-    figure = plot_node_flow(FullSampler(graph, 1)(seeds))
-    figure.savefig(tmp_path / "batch.png")
-    assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 2 * len(seeds)
-
-
 def test_a_large_node_flow_is_summarised() -> None:
     """By a bar per layer, split by what the next layer holds too, and edges and degrees between the
     bars.
@@ -171,15 +156,6 @@ def test_a_large_node_flow_is_summarised() -> None:
     assert (kept, new, seeds) == ([3], [2], [3])
     words = [text.get_text() for text in axis.texts]
     assert words == ["5", "3", "4 edges\nin-degree 1.33\n(largest 2)"]
-
-
-@pytest.mark.parametrize(("edges", "drawn"), [(20, True), (21, False)])
-def test_up_to_ten_edges_for_each_node_are_drawn(edges: int, drawn: bool) -> None:
-    batch = create_node_flow(
-        [flow_from_edges([0] * edges, [0] * edges, num_src=1, num_dst=1)], [[0], [0]]
-    )
-    axis = plot_node_flow(batch, max_nodes=2).axes[0]
-    assert (len(axis.containers) == 0) == drawn  # bars of a summary
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(

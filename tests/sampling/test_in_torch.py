@@ -26,7 +26,7 @@ from nodeflow import (
 )
 from nodeflow._core.in_torch import kept, labor
 from nodeflow.testing import check_sampler
-from nodeflow.testing._repeat_checks import global_states
+from nodeflow.testing._sampler_checks import global_states
 
 WITH_FORM = [
     "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, "

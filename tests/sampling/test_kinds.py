@@ -304,7 +304,7 @@ def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
 def test_checks_of_samplers_know_relations(name: str) -> None:
     graph = typed_graph(3)
     report = check_sampler(
-        MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"]
+        MAKE[name](graph), SEEDS, checks=["structure", "fanouts", "marginals", "pickles"]
     )
     assert report.passed
 
@@ -442,4 +442,4 @@ def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
     with pytest.raises(
         CheckError, match=r"flow 0 has more than \d edges of type \('\w', '\w', '\w'\)"
     ):
-        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
+        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts"])

@@ -105,13 +105,12 @@ def test_no_false_alarm_of_many_seeds() -> None:
 
 def test_the_report_is_a_table() -> None:
     report = check_sampler(NeighborSampler(graph_of_all(), [2, 3]), [5, 11])
-    assert report.skipped == ["fanouts per type", "future"]
+    assert report.skipped == ["future"]
     lines = repr(report).splitlines()
-    assert lines[1] == "19 passed, 2 skipped"
-    assert lines[2].split() == ["check", "result", "draws", "least", "bias"]
+    assert lines[1] == "19 passed, 1 skipped"
+    assert lines[2].split() == ["check", "result", "least", "bias"]
     outcome = {o.name: o for o in report.outcomes}
     assert 0 < (outcome["marginals"].least_bias or 0) < 0.5
-    assert outcome["marginals"].draws > 500
     assert outcome["future"].note == "it takes no times"
     assert "it takes no times" in repr(report)
 
@@ -191,11 +190,9 @@ def test_the_most_significant_edge_is_named() -> None:
     draws.nodes = np.array([7])
     draws.eid = draws.group = np.arange(5)
     draws.tested = 1
-    draws.case = SimpleNamespace(groups=None)
-    with pytest.raises(
-        AssertionError, match=r"the mean weight of edge 0 \(place 0 of the 5 of node 7\) in flow -1"
-    ):
-        _means(draws, 2_000)
+    draws.case = SimpleNamespace(groups=None, size=2_000)
+    with pytest.raises(AssertionError, match="the mean weight of edge 0 of node 7 in flow -1"):
+        _means(draws)
 
 
 def test_expected_failures_must_fail() -> None:
@@ -223,16 +220,10 @@ def failure_of(make: Any, checks: list[str], **options: Any) -> str:
     return str(error.value)
 
 
-def test_a_report_does_not_depend_on_how_fast_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No clock decides anything: where each look at it is a day later, the same is drawn, found,
-    shrunk and said.
-    """
+def test_a_call_that_is_repeated_finds_shrinks_and_says_the_same() -> None:
     make = SAMPLERS["not inverse"][0]
     checks = ["structure", "marginals"]
-    quick = failure_of(make, checks, budget=5)
-    days = itertools.count(0, 86_400)
-    monkeypatch.setattr("nodeflow.testing._run.perf_counter", lambda: next(days))
-    assert failure_of(make, checks, budget=5) == quick
+    assert failure_of(make, checks, budget=5) == failure_of(make, checks, budget=5)
 
 
 def test_the_budget_counts_smaller_graphs() -> None:
@@ -382,7 +373,7 @@ class Broken(ClusterSampler):
         (
             "marginals",
             lambda g: Odd(g, "nothing"),
-            "was drawn 0 times in 100 draws, but counts 1 in estimand",
+            "was drawn 0 times in 500 draws, but counts 1 in estimand",
         ),
         ("structure", Broken(graph_of_all(), 1, 3), "raised RuntimeError: it is broken"),
         ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = Odd\(graph, k=2"),
@@ -454,7 +445,7 @@ def test_a_test_per_check(check: Any) -> None:
 
 def test_parametrized_checks_skip_and_fail() -> None:
     mark = parametrize_with_checks(
-        [NotInverse(graph_of_all())], checks=["future", "marginals"], budget=0
+        {"NotInverse": NotInverse(graph_of_all())}, checks=["future", "marginals"], budget=0
     ).args[1]
     assert [case.id for case in mark] == ["NotInverse-future", "NotInverse-marginals"]
     with pytest.raises(pytest.skip.Exception, match="it takes no times"):

@@ -1,8 +1,14 @@
-"""Checks of what a sampler's batches hold: ids, order, fanouts, what must not be drawn."""
+"""Checks of a sampler's batches: what they hold, and that they depend on what they should and on
+nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import pickle
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,10 +16,16 @@ import torch
 from torch import Tensor
 
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.graph import Graph
-from nodeflow.sampling import Sampler
+from nodeflow.sampling import Sampler, TemporalNeighborSampler
 from nodeflow.sampling.base import BoundSampler, RowSampler, SamplerBase
-from nodeflow.testing._assertions import assert_valid
+from nodeflow.testing._assertions import (
+    assert_reproducible,
+    assert_valid,
+    parts_of,
+    same,
+    tensor_as_bytes,
+)
+from nodeflow.testing._graphs import dense
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import SamplerCase, direction_of, mask_of
 
@@ -87,10 +99,7 @@ def order(case: SamplerCase) -> None:
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
     layer = batch.layers[i]
-    if layer.context is None:
-        contexts = [0] * len(layer)
-    else:
-        contexts = layer.context.tolist()
+    contexts = [0] * len(layer) if layer.context is None else layer.context.tolist()
     return list(zip(contexts, layer.parent_nid.tolist(), strict=True))
 
 
@@ -102,10 +111,7 @@ def edges(case: SamplerCase) -> None:
     direction = direction_of(case.sampler)
     for i, flow in flows_of(case):
         src, dst = parents(flow)
-        if flow.has_parent:
-            eid = flow.parent_eid
-        else:
-            eid = torch.full_like(src, -1)
+        eid = flow.parent_eid if flow.has_parent else torch.full_like(src, -1)
         if bool((eid < 0).any()):
             if not isinstance(case.sampler, Sampler):
                 raise Skipped("its edges are not those of the graph: they have no ids")
@@ -135,15 +141,18 @@ def parents(flow: Flow) -> tuple[Tensor, Tensor]:
 
 
 def fanouts(case: SamplerCase) -> None:
-    """No destination has more edges than its fanout; fixed sizes are as many as there are."""
+    """No destination has more edges, of a relation or an edge type, than its fanout; fixed sizes
+    are as many as there are.
+    """
     sampler = case.sampler
     sizes = getattr(sampler, "fanouts", None)
-    if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
-        raise Skipped("it has no attribute fanouts of numbers")
-    if isinstance(sampler, RowSampler) and len(sampler.kinds.names) > 1:
-        raise Skipped("its fanouts are of each relation or edge type")
     if not getattr(sampler, "fixed_sizes", True):
         raise Skipped("its fanouts are means (fixed_sizes is False)")
+    if isinstance(sampler, RowSampler) and len(sampler.kinds.names) > 1 and sizes is not None:
+        _fanouts_per_type(case, sampler, sizes)
+        return
+    if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
+        raise Skipped("it has no attribute fanouts of numbers")
     is_exact = getattr(sampler, "fixed_sizes", False) and isinstance(sampler, Sampler)
     # edges of the future and of weight 0 are never drawn
     is_exact &= not case.times and getattr(sampler, "prob", None) is None
@@ -173,14 +182,8 @@ def _full_sizes(sampler: Any, nodes: Tensor, size: int) -> Tensor:
     return degrees.clamp(max=size)
 
 
-def fanouts_per_type(case: SamplerCase) -> None:
+def _fanouts_per_type(case: SamplerCase, sampler: RowSampler, sizes: Sequence[Any]) -> None:
     """No destination has more edges of a relation, or of an edge type, than its fanout for that."""
-    sampler = case.sampler
-    sizes = getattr(sampler, "fanouts", None)
-    if not isinstance(sampler, RowSampler) or len(sampler.kinds.names) < 2 or sizes is None:
-        raise Skipped("it has no fanouts by relation or edge type")
-    if not sampler.fixed_sizes:
-        raise Skipped("its fanouts are means (fixed_sizes is False)")
     kinds = torch.from_numpy(sampler.kinds.of_edges())
     for i, flow in flows_of(case):
         numbers = sampler.kinds.numbers(sizes[i])
@@ -270,46 +273,20 @@ def future(case: SamplerCase) -> None:
         raise Skipped("it takes no times")
     if not isinstance(name, str):
         raise Skipped("it has no attribute time, the name of the column of times")
-    strict = getattr(case.sampler, "strict", False)
+    # edges and nodes have times, and types may: the package knows what a seed of a time sees
+    reference = TemporalNeighborSampler(
+        case.graph.view(direction_of(case.sampler)),
+        [-1],
+        time=name,
+        strict=getattr(case.sampler, "strict", False),
+    )
     for seed in case.seeds:
         limit = case.times[seed]
+        is_late = reference.estimand(limit) == 0
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
-                times = _times(case.graph, name, flow)
-                if strict:
-                    late = times >= limit
-                else:
-                    late = times > limit
                 words = f"seed {seed} at time {limit} sees the future: in flow {i} edge"
-                _at_first(late, words, flow.parent_eid, " is later")
-
-
-def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
-    """The time of every edge of a flow: the latest of its own and that of the node it comes from.
-
-    An edge without a time has the smallest number.
-    """
-    eid = flow.parent_eid
-    nodes = flow.src_layer.parent_nid[flow.edges()[0]]
-    columns = [(graph.ndata, 0, nodes), (graph.edata, 0, eid)]
-    columns += [(part.data, part.ids.start, nodes) for part in graph.nodes.values()]
-    columns += [(part.data, part.ids.start, eid) for part in graph.relations.values()]
-    times: Tensor | None = None
-    for frame, start, ids in columns:
-        if name in frame:
-            column = torch.as_tensor(frame[name])
-            if column.is_floating_point():
-                least = -torch.inf
-            else:
-                least = torch.iinfo(torch.int64).min
-            if times is None:
-                times = column.new_full((len(eid),), least)
-            else:
-                times = times
-            has_time = (ids >= start) & (ids < start + frame.num_rows)
-            times[has_time] = times[has_time].maximum(column[ids[has_time] - start])
-    assert times is not None, f"neither nodes nor edges have a column {name!r}"
-    return times
+                _at_first(is_late[flow.parent_eid], words, flow.parent_eid, " is later")
 
 
 def excluded(case: SamplerCase) -> None:
@@ -318,10 +295,7 @@ def excluded(case: SamplerCase) -> None:
         raise Skipped("its edges have no filter")
     is_even = torch.arange(case.graph.num_edges) % 2 == 0
     mask = mask_of(case.sampler)
-    if mask is None:
-        hidden = torch.zeros_like(is_even)
-    else:
-        hidden = ~torch.from_numpy(np.array(mask))
+    hidden = ~torch.from_numpy(np.ones(len(is_even), bool) if mask is None else np.array(mask))
     samplers: list[tuple[SamplerBase, Tensor]] = [
         (case.sampler, hidden),
         # what draws edges that are left out reads the graph itself, past every filter
@@ -334,3 +308,146 @@ def excluded(case: SamplerCase) -> None:
                     eid = flow.parent_eid[flow.parent_eid >= 0]
                     words = ", which the filter or without_edges leaves out"
                     _at_first(left_out[eid], f"flow {i} has edge", eid, words)
+
+
+_THREADS = 4
+
+
+def reproducible(case: SamplerCase) -> None:
+    """The same call gives the same batch: again, after other draws, with other global states, of a
+    new sampler.
+    """
+    times = [case.times[seed] for seed in case.seeds if case.times]
+    assert_reproducible(case.sampler, case.seeds, times=times or None)
+    try:
+        again = case.other(case.graph, case.seeds)
+    except Skipped as reason:
+        raise AssertionError(f"the sampler cannot be made again: {reason}") from None
+    same("a new sampler with the same settings", case.call(), case.call(sampler=again.sampler))
+
+
+def threads(case: SamplerCase) -> None:
+    """Batches that threads draw at the same time are those that one thread draws."""
+    epochs = range(2 * _THREADS)
+    alone = [case.call(epoch=epoch) for epoch in epochs]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        together = list(pool.map(lambda epoch: case.call(epoch=epoch), epochs))
+    for first, again in zip(alone, together, strict=True):
+        same("a call from one of several threads", first, again)
+
+
+def pickles(case: SamplerCase) -> None:
+    """A pickled batch is the same batch, and a pickled sampler draws the same."""
+    batch = case.call()
+    same("pickling a batch", batch, pickle.loads(pickle.dumps(batch)))
+    try:
+        data = pickle.dumps(case.sampler)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise Skipped(f"the sampler cannot be pickled: {error}") from None
+    same("a pickled sampler", batch, case.call(sampler=pickle.loads(data)))
+
+
+def calls(case: SamplerCase) -> None:
+    """A seed draws the same whichever other seeds are in the call, of a sampler that says so
+    (``by_row``).
+    """
+    if not (isinstance(case.sampler, Sampler) and case.sampler.by_row):
+        raise Skipped("by_row is False: a draw may depend on the other seeds")
+    if case.times:
+        raise Skipped("seeds of one time draw together")
+    # one batch number for all calls: it is a part of the key of a draw
+    whole = _drawn(case.call(batch_number=0))
+    for seeds in filter(None, (case.seeds[::-1], case.seeds[:1], case.seeds[1:])):
+        drawn = _drawn(case.call(seeds, batch_number=0))
+        for seed in seeds:
+            edges = whole.get(seed, [])
+            others = drawn.get(seed, [])
+            assert edges == others, (
+                f"seed {seed} draws {edges} in a call with the seeds {case.seeds}, and {others} "
+                f"with {seeds}: by_row says that it depends on its own edges alone"
+            )
+
+
+def _drawn(batch: NodeFlow) -> dict[int, list[tuple[int, int]]]:
+    """The edge ids and sources of the last flow, by seed."""
+    drawn: dict[int, list[tuple[int, int]]] = {}
+    flow = batch.flows[-1]
+    src, dst = parents(flow)
+    for u, v, e in zip(src.tolist(), dst.tolist(), flow.parent_eid.tolist(), strict=True):
+        drawn.setdefault(v, []).append((u, e))
+    return {seed: sorted(edges) for seed, edges in drawn.items()}
+
+
+def epochs(case: SamplerCase) -> None:
+    """Draws of other epochs and batch numbers are other draws, of a sampler that draws at random."""
+    count = 12
+    by_epoch = {_fingerprint(case.call(epoch=i)) for i in range(count)}
+    others = {_fingerprint(case.call(batch_number=i)) for i in range(count)}
+    seeded = {_fingerprint(case.call(sampler=case.reseeded())), _fingerprint(case.call())}
+    if len(by_epoch) > 1:
+        return
+    if len(others) > 1 or len(seeded) > 1:
+        raise AssertionError(
+            f"{count} epochs have the same draws, but another seed or batch number has others"
+        )
+    raise Skipped("nothing is random: all draws are the same")
+
+
+def _fingerprint(batch: NodeFlow) -> frozenset[tuple[str, bytes]]:
+    """The hashes of the structure, ids and weights of a batch."""
+    tensors = (part for part in parts_of(batch) if isinstance(part[1], Tensor))
+    return frozenset((name, tensor_bytes(part)) for name, part in tensors)
+
+
+def global_state(case: SamplerCase) -> None:
+    """A call leaves the global random states of Python, numpy and torch as they were."""
+    before = global_states()
+    case.call()
+    for name, state in global_states().items():
+        assert state == before[name], f"a call changes the global random state of {name}"
+
+
+def global_states() -> dict[str, object]:
+    """Return the global random states of Python, numpy and torch, in a form that can be
+    compared.
+    """
+    _, keys, *numbers = np.random.get_state()  # noqa: NPY002  the global state is what is meant
+    return {
+        "random": random.getstate(),
+        "numpy": (*numbers, np.asarray(keys).tobytes()),
+        "torch": torch.get_rng_state().numpy().tobytes(),
+    }
+
+
+def untouched(case: SamplerCase) -> None:
+    """A call changes neither the seeds nor the graph and its columns."""
+    seeds = torch.tensor(case.seeds, dtype=torch.int64)
+    # an array may share its memory with what the sampler makes of it
+    array = seeds.clone().numpy()
+    before = _bytes_of(case)
+    for ids, what in ((seeds, "tensor"), (array, "array")):
+        case.call(ids)  # type: ignore[arg-type]
+        assert ids.tolist() == case.seeds, (
+            f"a call changes the {what} of seeds: {case.seeds} became {ids.tolist()}"
+        )
+    for name, value in _bytes_of(case).items():
+        assert value == before[name], f"a call changes {name} of the graph"
+
+
+def _bytes_of(case: SamplerCase) -> dict[str, bytes]:
+    """The hashes of the structure and the columns of a graph."""
+    arrays: dict[str, Any] = dict(
+        zip(("indptr", "indices", "edge ids"), case.graph.csc(), strict=True)
+    )
+    for word, frame in (("ndata", case.graph.ndata), ("edata", case.graph.edata)):
+        arrays |= {f"{word}[{name!r}]": column for name, column in dense(frame).items()}
+    return {name: tensor_bytes(array) for name, array in arrays.items() if array is not None}
+
+
+def tensor_bytes(value: Any) -> bytes:
+    """Return the hash of the bytes of an array or tensor."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu()
+        value = tensor_as_bytes(value).numpy()
+    content = np.ascontiguousarray(value).tobytes()
+    return hashlib.sha256(content).digest()
