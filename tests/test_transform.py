@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 import scipy.sparse
 import torch
-from _support.graphs import ends_of, sparse_column
+from _support.graphs import ends_of
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow._core.rows.rows import concat_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 
@@ -66,25 +64,6 @@ def test_symmetric_means_every_edge_has_its_reverse_as_often(graph: Graph) -> No
     assert is_symmetric(graph) == all(count[v, u] == times for (u, v), times in count.items())
 
 
-@pytest.mark.parametrize(
-    ("edges", "symmetric"),
-    [
-        ([], True),
-        ([(0, 0)], True),
-        ([(0, 1)], False),
-        ([(1, 0), (0, 1)], True),
-        ([(0, 1), (0, 1), (1, 0)], False),
-        ([(0, 1), (1, 2), (2, 0)], False),
-        ([(0, 1), (2, 1), (1, 2), (1, 0), (2, 2)], True),
-    ],
-)
-def test_symmetric_graphs(edges: list[tuple[int, int]], symmetric: bool) -> None:
-    assert (
-        is_symmetric(Graph.from_edges([u for u, _ in edges], [v for _, v in edges], num_nodes=3))
-        is symmetric
-    )
-
-
 def test_sparse_columns_are_carried_along() -> None:
     rows = np.array([[0, 2.0], [0, 0], [3, 0]])
     columns = {"s": scipy.sparse.csr_array(rows)}
@@ -101,22 +80,6 @@ def test_sparse_columns_are_carried_along() -> None:
     assert both.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 2], [3, 0]]
     assert looped.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 0], [0, 0]]
     assert turned.edata["s"].to_dense().tolist() == rows.tolist()
-
-
-def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
-    above, below = (
-        sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
-    )
-    assert concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
-    assert concat_rows([zero_rows(above, 0), below]).to_dense().tolist() == [[0, 3]]
-    zeros = zero_rows(above, 3)
-    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (
-        torch.sparse_csr,
-        torch.float32,
-        (3, 2),
-    )
-    assert not zeros.to_dense().any()
-    assert zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
 
 
 def test_the_graph_given_is_not_changed() -> None:

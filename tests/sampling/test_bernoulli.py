@@ -139,30 +139,6 @@ def test_jumps_are_geometric_to_the_last_bits():
                 assert jump((border + slack - 1) << 11, rejection) < m
 
 
-def test_unbiased_exactly_and_its_variance():
-    """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson
-    1952).
-    """
-    x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
-    # so that every subset is drawn: the rarest is expected eight times
-    graph = crowd([1] * 5, 8000)
-    for fanout, rate in ((2, 0), (0, 0.25)):
-        p = chance(5, fanout, rate)
-        total = mean = square = Fraction(0)
-        for n in range(6):
-            for subset in itertools.combinations(range(5), n):
-                probability = p**n * (1 - p) ** (5 - n)
-                estimate = sum((x[i] / p for i in subset), Fraction(0))
-                total = total + probability
-                mean = mean + probability * estimate
-                square += probability * estimate**2
-        assert (total, mean) == (1, sum(x))
-        assert square - mean**2 == sum((1 - p) / p * v**2 for v in x)
-        batch = make(graph, fanout, rate)(range(8000))
-        assert len(subset_table(batch, 5)) == 32
-        assert set(batch.flows[0].weight.tolist()) == {np.float32(1 / p)}
-
-
 # ---- sizes
 
 

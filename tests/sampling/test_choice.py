@@ -13,7 +13,6 @@ from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
-from nodeflow._core.edges.forms import Form
 from nodeflow.sampling.base import Choice, Step
 
 FIVE = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
@@ -208,16 +207,6 @@ def test_weights_made_on_demand():
     wrong = With(GRAPH, lambda *_: Choice([0, 2], [3, 4], weight=lambda: torch.ones(3)))([2])
     with pytest.raises(ValueError, match="weight must have shape"):
         wrong.flows[0].weight  # noqa: B018  asking for it makes it
-
-
-def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatch):
-    calls = []
-    real = Form.inverse_rate
-    monkeypatch.setattr(Form, "inverse_rate", lambda *a: calls.append(1) or real(*a))
-    batch = NeighborSampler(random_graph(0), [2, 2])([1, 2])
-    assert not calls
-    assert len(batch.flows[0].weight) == batch.flow_sizes[0]
-    assert len(calls) == 1
 
 
 class Listed(Sampler):

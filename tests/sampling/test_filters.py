@@ -32,7 +32,6 @@ from nodeflow import (
     NodeFlowLoader,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling.base import BoundSampler
 from nodeflow.testing import assert_unbiased
 
 # ---- edge_filter
@@ -215,17 +214,6 @@ def test_left_out_edges_add_up_and_travel():
 
 RARER = [name for name in LAYERED if "," in name and name not in ("neighbor, prob", "labor, 1")]
 BOUND = [name for name in FAMILIES if name != "link"]
-
-
-@pytest.mark.parametrize("name", BOUND)
-def test_nothing_is_read_from_the_graph_again(name, monkeypatch):
-    """A batch that leaves edges out costs a batch, not another pass over the graph."""
-    sampler = FAMILIES[name](graph_of_all())
-    monkeypatch.setattr(BoundSampler, "read_graph", lambda self: pytest.fail("bound again"))
-    batch = sampled(name, sampler.without_edges(range(0, 500, 3)))
-    batch.validate()
-    if name != "random walk":  # whose edges are not the graph's
-        assert not any(bool((flow.parent_eid % 3 == 0).any()) for flow in batch.flows)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow._kernels.draw import labor_importance
 from nodeflow._kernels.draw.labor import hash_block
 from nodeflow._kernels.relabel import MAX_ID
 from nodeflow.sampling import LaborSampler
@@ -159,14 +158,6 @@ def test_a_loader_numbers_the_batches():
     for workers in (0, 2):
         loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
         assert [fingerprint(batch) for batch in loader] == alone
-
-
-def test_rounds_are_bounded(monkeypatch):
-    """Even if the number of sources fell for ever, there would be an end."""
-    falling = iter(range(10**6, 0, -1000))
-    monkeypatch.setattr(labor_importance, "update", lambda *_: next(falling))
-    LaborSampler(GRAPH, [3], iterations="converged")([1])
-    assert next(falling) == 10**6 - 1000 * 100
 
 
 # ---- bad input

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import decimal
 import itertools
-from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -28,9 +27,8 @@ from _support.sampler_reference import chi_square
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow._kernels.draw.negative import known_rows, node_of
 from nodeflow.sampling import LinkSampler
-from nodeflow.sampling._negative import Pairs, degree_weights
+from nodeflow.sampling._negative import degree_weights
 from nodeflow.testing import graphs
 
 
@@ -63,26 +61,6 @@ def chances(graph: Graph, u: int, options: dict[str, Any]) -> np.ndarray:
 
 
 # ---- the exact law
-
-
-@given(graphs(max_nodes=7), st.lists(st.integers(0, 4), min_size=7, max_size=7), st.booleans())
-def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, weights, even):
-    """The whole probability space: each allowed node owns as many ranks as its weight, the others
-    none.
-    """
-    n = graph.num_nodes
-    own = [1] * n if even else weights[:n]
-    upto = np.zeros(0, np.int64) if even else np.cumsum([0, *own])
-    pairs = Pairs.of(graph)
-    indptr, known, before = known_rows(np.arange(n), pairs.indptr, pairs.dst, upto)
-    for u in range(n):
-        row = known[indptr[u] : indptr[u + 1]].tolist()
-        assert row == [v for v in range(n) if v not in allowed(graph, u)]
-        total = sum(own[v] for v in allowed(graph, u))
-        owners = Counter(
-            node_of(rank, indptr[u], indptr[u + 1], known, before, upto) for rank in range(total)
-        )
-        assert owners == Counter({v: own[v] for v in allowed(graph, u) if own[v]})
 
 
 @given(st.data())

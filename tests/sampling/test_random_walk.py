@@ -24,6 +24,7 @@ from _support.sampler_reference import (
     fingerprint,
     hash_of,
     key_of,
+    layered,
     random_graph,
 )
 from _support.views import viewed
@@ -265,31 +266,28 @@ def test_a_batch_is_what_the_reference_says(case):
     root = key_of("random walk", options["seed"], which["epoch"], *identity)
     most = options["num_neighbors"]
     most = most if isinstance(most, list) else [most] * num_flows
-    layers = [list(dict.fromkeys(ids))]
-    first = {}
-    for i in reversed(range(num_flows)):
-        args = (options["num_walks"], options["walk_length"], options["restart"], most[i])
-        pairs = {v: drawn(rows, v, key_of(root, i), *args) for v in layers[0]}
-        if options["reuse"]:
-            pairs = {v: first.setdefault(v, pair) for v, pair in pairs.items()}
-        found = [u for v in layers[0] for u, _ in pairs[v]]
-        flow = batch.flows[i]
-        assert flow.src_layer.parent_nid[flow.indices].tolist() == found
-        assert flow.in_degrees.tolist() == [len(pairs[v]) for v in layers[0]]
-        visits = [n for v in layers[0] for _, n in pairs[v]]
+    args = options["num_walks"], options["walk_length"], options["restart"]
+    layers, flows = layered(
+        ids,
+        num_flows,
+        lambda i, dst: [drawn(rows, v, key_of(root, i), *args, most[i]) for v in dst],
+        lambda pair, _: pair[0],
+        options["include_dst"],
+        options["reuse"],
+    )
+    for flow, pairs in zip(batch.flows, flows, strict=True):
+        assert flow.src_layer.parent_nid[flow.indices].tolist() == [
+            u for row in pairs for u, _ in row
+        ]
+        assert flow.in_degrees.tolist() == [len(row) for row in pairs]
+        visits = [n for row in pairs for _, n in row]
         assert options["reuse"] or flow.data["visits"].tolist() == visits
         totals = [args[0] * args[1]] * len(visits)
         if options["normalize"]:
-            totals = [sum(n for _, n in pairs[v]) for v in layers[0] for _ in pairs[v]]
+            totals = [sum(n for _, n in row) for row in pairs for _ in row]
         weights = [np.float32(n / total) for n, total in zip(visits, totals, strict=True)]
         assert flow.weight.tolist() == weights
         assert flow.parent_eid.eq(-1).all()
-        layers.insert(
-            0,
-            list(dict.fromkeys([*layers[0], *found]))
-            if options["include_dst"]
-            else sorted(set(found)),
-        )
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert batch.seeds[batch.seed_index].tolist() == ids
 
