@@ -21,7 +21,7 @@ from _support.sampler_reference import (
     star,
 )
 from _support.views import viewed
-from _support.weighted_reference import crowd, subset_table
+from _support.weighted_reference import assert_unbiased_exactly, crowd, subset_table
 
 from nodeflow import FullSampler, Graph
 from nodeflow._kernels.arrays import reserve
@@ -112,11 +112,14 @@ def test_equals_pure_python(fanout, rate):
 def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
     """40,000 draws over at most 32 subsets: a deviation of 5 % in all of them is found."""
     hubs = 40_000
-    p = float(chance(degree, fanout, rate))
-    table = subset_table(make(crowd([1] * degree, hubs), fanout, rate)(range(hubs)), degree)
+    p = chance(degree, fanout, rate)
+    batch = make(crowd([1] * degree, hubs), fanout, rate)(range(hubs))
     subsets = [s for n in range(degree + 1) for s in itertools.combinations(range(degree), n)]
-    expected = np.array([p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets]) * hubs
+    law = {s: p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets}
+    table = subset_table(batch, degree)
+    expected = np.array([float(chance) for chance in law.values()]) * hubs
     assert chi_square(np.array([table.get(s, 0) for s in subsets]), expected) < 1
+    assert_unbiased_exactly(batch, degree, law)
 
 
 def test_jumps_are_geometric_to_the_last_bits():

@@ -25,6 +25,7 @@ from _support.sampler_reference import (
     random_graph,
 )
 from _support.views import viewed
+from _support.weighted_reference import assert_unbiased_exactly, uniform_law
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
@@ -181,6 +182,18 @@ def assert_blind_to_the_future(batch: NodeFlow, column: torch.Tensor, strict: bo
 
 
 # ---- the estimate
+
+
+@pytest.mark.parametrize(
+    ("replace", "fanout", "since"),
+    [(False, 2, None), (True, 2, None), (False, 4, None), (False, 2, 3)],
+)
+def test_weighted_sums_are_unbiased_for_the_past(replace, fanout, since):
+    seen = [0, 1, 3, 4, 6] if since is None else [0, 3, 4, 6]
+    sampler = TemporalNeighborSampler(events(1000), [fanout], replace=replace, since=since)
+    batch = sampler(range(1000), times=[5] * 1000)
+    assert_unbiased_exactly(batch, 7, uniform_law(seen, fanout, replace=replace))
+    assert sampler.estimand(time=5)[:7].nonzero().flatten().tolist() == seen
 
 
 def test_every_subset_of_the_past_is_equally_likely():

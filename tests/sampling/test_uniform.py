@@ -22,6 +22,7 @@ import torch
 from _support.layerwise_reference import DRAWS
 from _support.sampler_reference import chi_square, star
 from _support.views import viewed
+from _support.weighted_reference import assert_unbiased_exactly, uniform_law
 
 from nodeflow import (
     BernoulliSampler,
@@ -108,6 +109,12 @@ def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
     assert counts.size == degree**fanout
     if degree > 1:
         assert chi_square(counts) < 1
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_weighted_sums_are_unbiased_exactly(replace):
+    batch = NeighborSampler(star(5, hubs=1000), [2], replace=replace)(range(1000))
+    assert_unbiased_exactly(batch, 5, uniform_law(range(5), 2, replace=replace))
 
 
 # ---- hubs
