@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from _support.graphs import ends_of
+from _support.strategies import masks
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
@@ -124,10 +125,7 @@ def test_what_self_loops_have_in_edge_columns() -> None:
 
 @given(some_graphs, st.data())
 def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> None:
-    size = graph.num_edges
-    mask = torch.tensor(
-        data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool
-    )
+    mask = torch.from_numpy(data.draw(masks(graph)))
     src, dst = graph.edges()
     rest = Graph.from_edges(src[mask], dst[mask], num_nodes=graph.num_nodes)
     for norm in ("both", "right", "left"):

@@ -214,6 +214,21 @@ def assert_structure(
     batch.validate()
 
 
+def assert_same_edges(one: NodeFlow, other: NodeFlow, ids: torch.Tensor) -> None:
+    """Fail unless two batches are the same; edge e of the other graph is ``ids[e]`` in the first."""
+    one.validate()
+    for layer, wanted in zip(one.layers, other.layers, strict=True):
+        assert layer.parent_nid.equal(wanted.parent_nid)
+        assert layer.data.keys() == wanted.data.keys()
+        assert all(layer.data[name].equal(wanted.data[name]) for name in layer.data)
+    for flow, wanted in zip(one.flows, other.flows, strict=True):
+        eid = wanted.parent_eid
+        assert flow.parent_eid.equal(torch.where(eid < 0, eid, ids[eid]))
+        assert flow.indptr.equal(wanted.indptr)
+        assert flow.indices.equal(wanted.indices)
+        assert flow.weight.equal(wanted.weight)
+
+
 def assert_equals_reference(
     batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options
 ) -> None:

@@ -10,7 +10,7 @@ import itertools
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from _support.sampler_reference import MASK, Stream, rows_drawn
+from _support.sampler_reference import MASK, Stream, draw, rows_drawn
 from nodeflow import Graph, NodeFlow
 
 Law = dict[tuple[int, ...], Fraction]
@@ -253,6 +253,38 @@ def weighted_edges(
         return [rows[p] for p in draw_weighted([weights[e] for e in rows], fanout, replace, key, v)]
 
     return rows_drawn(graph, seeds, draw_row, **call)
+
+
+def edges_by_kind(
+    graph: Graph,
+    ids: Sequence[int],
+    fanouts: Sequence[int],
+    kind_of: Callable[[int], int],
+    row_of: Callable[[int, int], int],
+    *,
+    replace: bool,
+    prob: str | None,
+    **call: Any,
+) -> list[list[int]]:
+    """The edges that distinct seeds draw through the only flow: kind by kind, each with its fanout
+    and from the stream of its own row.
+    """
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        drawn: list[int] = []
+        for kind, count in enumerate(fanouts):
+            own = [e for e in rows if kind_of(e) == kind]
+            if not own or not count:
+                continue
+            if prob is None:
+                drawn += draw(own, count, replace, key, row_of(v, kind))
+            else:
+                weights = graph.edata[prob][own].tolist()
+                places = draw_weighted(weights, count, replace, key, row_of(v, kind))
+                drawn += [own[p] for p in places]
+        return drawn
+
+    return rows_drawn(graph, ids, draw_row, **call)
 
 
 def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Graph:

@@ -24,6 +24,7 @@ from _support.link_reference import (
     node_weights,
 )
 from _support.sampler_reference import chi_square
+from _support.strategies import calls, edge_ids
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler
@@ -70,11 +71,7 @@ def test_negatives_are_those_of_the_reference(data):
         "negatives": data.draw(st.sampled_from(["uniform", "degree"])),
         "filter_known": data.draw(st.booleans()),
     }
-    eid = (
-        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=6))
-        if graph.num_edges
-        else []
-    )
+    eid = data.draw(edge_ids(graph))
     if laws["filter_known"]:  # sources that have a negative
         weights = node_weights(graph, laws["negatives"])
         src = graph.edges()[0].tolist()
@@ -86,10 +83,7 @@ def test_negatives_are_those_of_the_reference(data):
             set.intersection(*(set(allowed(graph, src[e])) for e in group)) for group in groups
         ]
         chunk = chunk if all(any(weights[n] for n in nodes) for nodes in shared) else None
-    run = {
-        "epoch": data.draw(st.integers(0, 3)),
-        "batch_number": data.draw(st.none() | st.integers(0, 3)),
-    }
+    run = data.draw(calls)
     count = data.draw(st.integers(0, 4))
     seed = data.draw(st.integers(-2, 2))
     found = drawn(graph, eid, num_negatives=count, chunk=chunk, seed=seed, run=run, **laws)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from _support.effort import few_or_many_draws
 from _support.graphs import RELATIONS, TYPES, typed_graph
-from _support.sampler_reference import draw, picked_positions, rows_drawn
+from _support.sampler_reference import picked_positions
 from _support.views import viewed
-from _support.weighted_reference import draw_weighted
+from _support.weighted_reference import edges_by_kind
 
 from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
@@ -32,37 +32,13 @@ def rows_of_nodes(direction: str) -> dict[tuple[int, int], int]:
     return rows
 
 
-def relation_of(graph: Graph, edge: int) -> int:
-    return next(i for i, ids in enumerate(graph.schema.relations.values()) if edge in ids)
-
-
-def expected(
-    graph: Graph, fanouts: Any, ids: list[int], replace: bool, prob: str | None, **call: Any
-) -> Any:
-    rows = rows_of_nodes(call["direction"])
-    names = [relation[1] for relation in RELATIONS]
-
-    def draw_row(edges: list[int], key: int, v: int) -> list[int]:
-        drawn: list[int] = []
-        for i, relation in enumerate(RELATIONS):
-            count = (
-                fanouts
-                if isinstance(fanouts, int)
-                else fanouts.get(relation, fanouts.get(names[i], 0))
-            )
-            own = [e for e in edges if relation_of(graph, e) == i]
-            if own and count and prob is not None:
-                drawn += [
-                    own[p]
-                    for p in draw_weighted(
-                        graph.edata[prob][own].tolist(), count, replace, key, rows[v, i]
-                    )
-                ]
-            elif own and count:
-                drawn += draw(own, count, replace, key, rows[v, i])
-        return drawn
-
-    return rows_drawn(graph, ids, draw_row, **call)
+def expected(graph: Graph, fanouts: Any, ids: list[int], **options: Any) -> Any:
+    rows = rows_of_nodes(options["direction"])
+    counts = [fanouts] * len(RELATIONS)
+    if not isinstance(fanouts, int):
+        counts = [fanouts.get(name, fanouts.get(name[1], 0)) for name in RELATIONS]
+    kinds = graph.schema.relations_of(np.arange(graph.num_edges)).tolist()
+    return edges_by_kind(graph, ids, counts, lambda e: kinds[e], lambda v, i: rows[v, i], **options)
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import chi_square, key_of, random_graph
+from _support.strategies import calls, masks
 from _support.subgraph_reference import (
     assert_is_induced,
     key_of_batch,
@@ -52,18 +53,14 @@ def reference(kind: str, graph: Graph, direction: str, keep, key: int) -> list[i
 def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     """The reference draws in plain Python; nodes, edges and order must be the same."""
     direction = data.draw(st.sampled_from(["in", "out"]))
-    each = st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
-    mask = data.draw(st.just([True] * graph.num_edges) | each)
-    which = {
-        "epoch": data.draw(st.integers(0, 3)),
-        "batch_number": data.draw(st.none() | st.integers(0, 3)),
-    }
+    mask = data.draw(masks(graph))
+    which = data.draw(calls)
     options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
-    if kind != "walk" and not any(mask):
+    if kind != "walk" and not mask.any():
         with pytest.raises(ValueError, match=f"kind='{kind}' draws"):
-            viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
+            viewed(SaintSampler, graph.view(where=mask), 2, **options)
         return
-    sampler = viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
+    sampler = viewed(SaintSampler, graph.view(where=mask), 2, **options)
     nodes = reference(
         kind,
         graph,
