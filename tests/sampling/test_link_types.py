@@ -228,8 +228,8 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(
     links = LinkSampler(
         sampler, num_negatives=60, corrupt="both", filter_known=True, chunk=chunk, **birth_given
     )
-    seeds = [0, 0, 8, 22]
-    times = [4, 5, 9, 6]
+    seeds = [0, 0, 8, 8, 22]
+    times = [2, 5, 9, 6, 6]
     triples = triples_of(graph)
     batch = links(seeds, times=torch.tensor(times))
     wanted = []
@@ -238,8 +238,9 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(
         heads = {a for a in ids(type_of(graph, u)) if (a, kind, v) not in triples and a != v}
         tails = {b for b in ids(type_of(graph, v)) if (u, kind, b) not in triples and b != u}
         wanted.append([{n for n in nodes if birth[n] <= time} for nodes in (heads, tails)])
-    if chunk == 2:  # of seeds of one relation, which share their negatives
-        wanted[0] = wanted[1] = [a & b for a, b in zip(*wanted[:2], strict=True)]
+    if chunk == 2:
+        shared = [[a & b for a, b in zip(*wanted[i : i + 2], strict=True)] for i in (0, 2)]
+        wanted = [shared[0], shared[0], shared[1], shared[1], wanted[4]]
     rows = batch.seeds[batch.seed_index].tolist()
     assert [row[:2] for row in rows] == [[triples[e][0], triples[e][2]] for e in seeds]
     assert [[set(row[3::2]), set(row[2::2])] for row in rows] == wanted
