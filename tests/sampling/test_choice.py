@@ -33,13 +33,14 @@ def test_candidates():
                 edges.indptr,
                 edges.degrees,
                 edges.dst_nid,
+                edges.rows,
                 len(edges),
             )
         )
         return edges.select([0])
 
     With(FIVE, look)([2, 3, 1])
-    src, dst, eid, indptr, degrees, dst_nid, size = found.pop()
+    src, dst, eid, indptr, degrees, dst_nid, rows, size = found.pop()
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([0, 1, 0, 2], [2, 2, 1, 1], [2, 3, 0, 1])
     assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == (
         [0, 2, 2, 4],
@@ -47,6 +48,7 @@ def test_candidates():
         [2, 3, 1],
         4,
     )
+    assert rows.tolist() == [0, 0, 2, 2]
     assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
     With(FIVE.view("out"), look)([0])
     src, dst, eid, *_ = found.pop()
@@ -89,15 +91,6 @@ def test_select_repeated_rows():
     # an edge that is drawn twice on average
     batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
     assert batch.flows[0].weight.tolist() == [0.5, 0.5]
-
-
-def test_rows_of_candidates():
-    found = []
-    With(FIVE, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))(
-        [2, 3, 1]
-    )
-    assert found[0].rows.tolist() == [0, 0, 2, 2]
-    assert torch.equal(found[0].dst_nid[found[0].rows], found[0].dst)
 
 
 # ---- edges that are no edges of the parent graph

@@ -72,27 +72,7 @@ def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: in
     assert_reproducible(sampler, seeds)
 
 
-def test_rows_exist_for_relations_that_can_enter_a_type_only() -> None:
-    graph = typed_graph(0)
-    edges = NeighborSampler(graph, [1]).reader.edges
-    assert edges.num_rows == 7 * 1 + 1 * 1 + 0 + 12 * 4
-    assert np.shares_memory(edges.indices, graph.indices)  # in-edges lie by relation already
-    one = Graph.from_edges([0, 1], [1, 2])
-    assert np.shares_memory(NeighborSampler(one, [1]).reader.edges.indptr, one.indptr)
-
-
 def test_a_full_neighbourhood_keeps_all_edges_in_their_order() -> None:
     graph = typed_graph(1)
     batch = FullSampler(graph, 2)(range(20))
     assert batch.flows[-1].parent_eid.tolist() == graph.in_edges(range(20))[2].tolist()
-
-
-def test_one_relation_named_is_the_graph_without_types() -> None:
-    src, dst = np.random.default_rng(0).integers(0, 9, (2, 50))
-    plain = Graph.from_edges(src, dst, num_nodes=9)
-    one = Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
-    for fanouts in ([3, 2], [{"edge": 3}, 2]):
-        names = [{"e": 3}, 2] if isinstance(fanouts[0], dict) else fanouts
-        batch = NeighborSampler(plain, fanouts)([1, 2])
-        same = NeighborSampler(one, names)([1, 2])
-        assert picked_positions(batch) == picked_positions(same)

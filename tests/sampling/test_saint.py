@@ -185,26 +185,3 @@ def test_edges_left_out_for_a_while(kind):
         kept = ~torch.isin(whole.flows[0].parent_eid, torch.tensor([0, 4]))
         assert torch.equal(less.flows[0].weight, whole.flows[0].weight[kept])
         assert torch.equal(less.back.data["loss_weight"], whole.back.data["loss_weight"])
-
-
-@pytest.mark.parametrize(
-    ("seeds", "error", "words"),
-    [
-        (
-            [],
-            ValueError,
-            "seeds must be the number of one subgraph, .* got 0; in a NodeFlowLoader set "
-            "batch_size=1",
-        ),
-        ([1, 2], ValueError, "seeds must be the number of one subgraph, .* got 2"),
-        ([-1], IndexError, r"seeds\[0\] is -1, but subgraph ids go from 0"),
-        ([2**62], IndexError, rf"seeds\[0\] is {2**62}"),
-        ([0.5], TypeError, "seeds must hold integer subgraph ids"),
-        (7, TypeError, "seeds must be a tensor, an array or a list of subgraph ids, got int 7"),
-    ],
-)
-def test_bad_seeds(seeds, error, words):
-    sampler = viewed(SaintSampler, SMALL, 1, **KINDS["node"])
-    with pytest.raises(error, match=words):
-        sampler(seeds)
-    assert sampler([2**62 - 1]).num_flows == 1
