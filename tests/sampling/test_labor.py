@@ -55,11 +55,11 @@ def test_a_batch_is_what_the_reference_says(case):
 @pytest.mark.parametrize("iterations", [0, 1, 2, "converged"])
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 def test_a_dense_batch_is_what_the_reference_says(iterations, method):
+    options = {"iterations": iterations, "method": method, "seed": 5}
     for epoch in range(3):
-        sampler = LaborSampler(GRAPH, [3, 4], iterations=iterations, method=method, seed=5)
-        batch = sampler([7, 3, 7, 21], epoch=epoch)
-        options = {"iterations": iterations, "method": method, "seed": 5, "epoch": epoch}
-        assert_is_reference(batch, GRAPH, [3, 4], [7, 3, 7, 21], **options)
+        options["layer_dependency"] = epoch == 1
+        batch = viewed(LaborSampler, GRAPH, [3, 4], **options)([7, 3, 7, 21], epoch=epoch)
+        assert_is_reference(batch, GRAPH, [3, 4], [7, 3, 7, 21], epoch=epoch, **options)
 
 
 @pytest.mark.parametrize("degree", [1, 63, 64, 65, 511, 512, 513, 640, 1030])
