@@ -1,6 +1,4 @@
-"""Graphs whose arrays lie elsewhere: a sampler in torch runs on a device, and stored arrays are
-read as they are.
-"""
+"""Graphs whose arrays lie elsewhere or are wide, and what happens where memory does not suffice."""
 
 from __future__ import annotations
 

@@ -158,6 +158,3 @@ def test_a_loader_numbers_the_batches():
     for workers in (0, 2):
         loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
         assert [fingerprint(batch) for batch in loader] == alone
-
-
-# ---- bad input

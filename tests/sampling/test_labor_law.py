@@ -1,8 +1,8 @@
 """The law of LABOR: weighted sums are unbiased and have the paper's variance, by integration over
 all random numbers.
 
-What is integrated is the reference; ``test_labor.py`` shows that the sampler is the reference, and
-here the estimates of the sampler are compared with those of the integral, choice by choice.
+What is integrated is the reference; ``test_labor.py`` shows that the sampler is the reference, with
+its weights.
 """
 
 from __future__ import annotations

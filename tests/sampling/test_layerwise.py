@@ -176,9 +176,6 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
     assert_equals_reference(kind, graph, sizes, data.draw(seeds(graph)), left_out, options, run)
 
 
-# ---- bias on a real graph
-
-
 # ---- options and corner cases
 
 
@@ -252,6 +249,3 @@ def test_the_smallest_and_largest_weights(power, dtype):
                     for g in (near, far)
                 )
                 assert torch.equal(one.parent_eid, other.parent_eid)
-
-
-# ---- bad input

@@ -205,6 +205,3 @@ def test_floats_as_times_keep_all_their_digits():
         [0], times=[0.1]
     )
     assert batch.flow_sizes == (0,)  # 0.1 as float32 is later than 0.1
-
-
-# ---- what is refused
