@@ -13,6 +13,7 @@ import scipy.sparse
 import torch
 from _support.graphs import ends_of
 from _support.sampler_reference import chi_square
+from _support.strategies import masks
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
@@ -65,10 +66,8 @@ def test_subgraphs_of_subgraphs_map_back_step_by_step(graph: Graph, data: st.Dat
 def test_filtered_graphs_keep_nodes_and_the_order_of_edges(
     graph: Graph, data: st.DataObject
 ) -> None:
-    size = graph.num_edges
-    mask = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
-    kept = [e for e in range(size) if mask[e]]
-    array = np.array(mask, np.bool_)
+    array = data.draw(masks(graph))
+    kept = np.flatnonzero(array).tolist()
     graph.edata["keep"] = torch.from_numpy(array)
     for given_mask in (array, torch.from_numpy(array), "keep", lambda edata: edata["keep"]):
         part = filter_edges(graph, given_mask)

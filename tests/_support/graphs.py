@@ -65,7 +65,6 @@ def typed_papers() -> Graph:
 
 
 STAMPS = torch.tensor([5, 1, 9, 3, 3, 8, 2])
-VALUES = torch.tensor([0.0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], dtype=torch.float64)
 
 
 def events(hubs: int = 1) -> Graph:

@@ -23,6 +23,7 @@ from _support.sampler_reference import (
     ends_of,
     key_of,
     key_of_batch,
+    layered,
     mix,
     stream,
 )
@@ -245,53 +246,43 @@ def sample(
     epoch: int = 0,
     batch_number: int | None = None,
     **dependency: Any,
-) -> tuple[list[list[int]], list[list[list[int]]], list[list[float]]]:
-    """Return the layers (parent ids), and per flow the edge ids drawn by every destination and all
-    weights.
+) -> tuple[list[list[int]], list[list[list[tuple[int, float]]]]]:
+    """Return the layers (parent ids), and per flow the edge ids drawn by every destination, with
+    their weights.
     """
     edges = ends_of(graph)
     near, end = (0, 1) if direction == "in" else (1, 0)
-    layers = [list(dict.fromkeys(seeds))]
-    flows = []
-    weights = []
-    known: dict[int, tuple[list[int], list[float]]] = {}
-    for flow in reversed(range(len(fanouts))):
+    draw = draw_poisson if method == "poisson" else draw_sequential
+
+    def draw_rows(flow: int, dst: list[int]) -> list[list[tuple[int, float]]]:
         keys = keys_of(flow, seed, epoch, batch_number, seeds, **dependency)
-        new = [v for v in layers[0] if not (reuse and v in known)]
-        ids = [[e for e, ends in enumerate(edges) if ends[end] == v] for v in new]
+        ids = [[e for e, ends in enumerate(edges) if ends[end] == v] for v in dst]
         rows = [[edges[e][near] for e in row] for row in ids]
 
-        def number(t: int, copy: int, keys: Keys = keys) -> Any:
-            return (
-                Fraction(keys.bits32(t, copy), 2**32) if iterations == 0 else keys.uniform(t, copy)
-            )
+        def number(t: int, copy: int) -> Any:
+            if iterations == 0:
+                return Fraction(keys.bits32(t, copy), 2**32)
+            return keys.uniform(t, copy)
 
-        draw = draw_poisson if method == "poisson" else draw_sequential
-        if not reuse:
-            known = {}
-        for v, row, picks in zip(
-            new, ids, draw(rows, fanouts[flow], iterations, number), strict=True
-        ):
+        drawn = []
+        for row, picks in zip(ids, draw(rows, fanouts[flow], iterations, number), strict=True):
             scale = 1.0
             if estimator == "hajek" and picks:
                 scale = len(row) / float(sum(picks.values()))
-            known[v] = [row[j] for j in picks], [float(one) * scale for one in picks.values()]
-        flows.insert(0, [known[v][0] for v in layers[0]])
-        weights.insert(0, [one for v in layers[0] for one in known[v][1]])
-        found = [edges[e][near] for picked in flows[0] for e in picked]
-        layers.insert(
-            0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found))
-        )
-    return layers, flows, weights
+            drawn.append([(row[j], float(one) * scale) for j, one in picks.items()])
+        return drawn
+
+    return layered(
+        seeds, len(fanouts), draw_rows, lambda one, _: edges[one[0]][near], include_dst, reuse
+    )
 
 
 def assert_is_reference(
     batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options: Any
 ) -> None:
-    layers, flows, weights = sample(graph, fanouts, seeds, **options)
-    assert_structure(batch, layers, flows)
-    for flow, expected in zip(batch.flows, weights, strict=True):
-        torch.testing.assert_close(
-            flow.weight, torch.tensor(expected, dtype=torch.float32), rtol=3e-7, atol=0
-        )
+    layers, flows = sample(graph, fanouts, seeds, **options)
+    assert_structure(batch, layers, [[[e for e, _ in row] for row in rows] for rows in flows])
+    for flow, rows in zip(batch.flows, flows, strict=True):
+        weights = torch.tensor([weight for row in rows for _, weight in row])
+        torch.testing.assert_close(flow.weight, weights, rtol=3e-7, atol=0)
     assert batch.seeds[batch.seed_index].tolist() == seeds

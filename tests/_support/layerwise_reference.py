@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from _support import weighted_reference
-from _support.sampler_reference import Stream, bits, ends_of, fingerprint, key_of, key_of_batch
+from _support.sampler_reference import (
+    Stream,
+    bits,
+    ends_of,
+    fingerprint,
+    key_of,
+    key_of_batch,
+    layered,
+)
 from _support.views import viewed
 from _support.weighted_reference import inclusion
 from nodeflow import Graph, NodeFlow
@@ -155,7 +163,6 @@ def sample(
     draw: str = "replacement",
     weighted: bool = True,
     include_dst: bool = True,
-    score: Callable[[int], int] | None = None,
     all_edges: Sequence[tuple[int, int, int] | None] | None = None,
     seed: int = 0,
     epoch: int = 0,
@@ -169,12 +176,10 @@ def sample(
     """
     name = {LadiesSampler: "ladies", FastGCNSampler: "fastgcn"}.get(kind, "layer")
     root = key_of_batch(name, seeds, seed, epoch, batch_number)
-    layers: list[list[int]] = [list(dict.fromkeys(seeds))]
-    flows: list[list[list[tuple[int, float]]]] = []
-    for flow in reversed(range(len(sizes))):
+
+    def draw_rows(flow: int, dst: list[int]) -> list[list[tuple[int, float]]]:
         key = key_of(root, flow)
         size = sizes[flow]
-        dst = layers[0]
         rows = [
             [(e, edge[0], edge[2]) for e, edge in enumerate(edges) if edge and edge[1] == v]
             for v in dst
@@ -191,10 +196,9 @@ def sample(
             order = key_of("fastgcn", seed, 0)
         else:
             nodes = list(dict.fromkeys(u for _, u, _ in into))
+            scores = [1] * len(nodes)
             if kind is LadiesSampler:
                 scores = [sum(a * a for _, w, a in into if w == u) for u in nodes]
-            else:
-                scores = [1 if score is None else score(u) for u in nodes]
         # it draws edges, and takes their sources
         if kind is LadiesSampler and draw == "replacement":
             rng = Stream(key, 0)
@@ -206,16 +210,9 @@ def sample(
         else:
             times = drawn(nodes, scores, size, draw, key, order)
         mean = means(nodes, scores, size, draw) if any(scores) else {}
-        found = [
-            [(e, float(a * times[u] / mean[u])) for e, u, a in row if times[u]] for row in rows
-        ]
-        source = {e: u for e, u, _ in into}
-        reached = [source[e] for row in found for e, _ in row]
-        layers.insert(
-            0, list(dict.fromkeys([*dst, *reached])) if include_dst else sorted(set(reached))
-        )
-        flows.insert(0, found)
-    return layers, flows
+        return [[(e, float(a * times[u] / mean[u])) for e, u, a in row if times[u]] for row in rows]
+
+    return layered(seeds, len(sizes), draw_rows, lambda one, _: edges[one[0]][0], include_dst)
 
 
 def drawn_edges(batch: NodeFlow, flow: int) -> list[list[tuple[int, float]]]:

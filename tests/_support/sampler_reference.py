@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -120,6 +121,34 @@ def rows_drawn(
     return [draw_row([e for e, both in enumerate(ends) if both[end] == v], key, v) for v in ids]
 
 
+def layered(
+    seeds: Sequence[Any],
+    num_flows: int,
+    draw_rows: Callable[[int, list[Any]], list[list[Any]]],
+    source: Callable[[Any, Any], Any],
+    include_dst: bool = True,
+    reuse: bool = False,
+) -> tuple[list[list[Any]], list[list[list[Any]]]]:
+    """Return the layers of nodes and, per flow, what every destination drew.
+
+    ``draw_rows`` of a flow and its destinations gives a list of draws for each; ``source`` of a
+    draw and its destination is the node that it leads to.
+    """
+    layers = [list(dict.fromkeys(seeds))]
+    flows: list[list[list[Any]]] = []
+    rows: dict[Any, list[Any]] = {}
+    for flow in reversed(range(num_flows)):
+        dst = layers[0]
+        new = [v for v in dst if not (reuse and v in rows)]
+        rows |= zip(new, draw_rows(flow, new), strict=True)
+        reached = [source(one, v) for v in dst for one in rows[v]]
+        flows.insert(0, [rows[v] for v in dst])
+        layers.insert(
+            0, list(dict.fromkeys([*dst, *reached])) if include_dst else sorted(set(reached))
+        )
+    return layers, flows
+
+
 def sample(
     edges: Sequence[tuple[int, int]],
     fanouts: Sequence[int],
@@ -127,30 +156,23 @@ def sample(
     *,
     replace: bool = False,
     direction: str = "in",
-    include_dst: bool = True,
-    reuse: bool = False,
     seed: int = 0,
     epoch: int = 0,
     batch_number: int | None = None,
+    **options: bool,
 ) -> tuple[list[list[int]], list[list[list[int]]]]:
     """Return the layers (parent ids) and, per flow and destination, the edge ids drawn."""
     near, end = (0, 1) if direction == "in" else (1, 0)
     root = key_of_batch(None, seeds, seed, epoch, batch_number)
-    layers = [list(dict.fromkeys(seeds))]
-    flows = []
-    first: dict[int, list[int]] = {}
-    for flow in reversed(range(len(fanouts))):
-        drawn = []
-        for v in layers[0]:
-            rows = [e for e, ends in enumerate(edges) if ends[end] == v]
-            new = draw(rows, fanouts[flow], replace, key_of(root, flow), v)
-            drawn.append(first.setdefault(v, new) if reuse else new)
-        found = [edges[e][near] for picked in drawn for e in picked]
-        layers.insert(
-            0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found))
-        )
-        flows.insert(0, drawn)
-    return layers, flows
+
+    def draw_rows(flow: int, dst: list[int]) -> list[list[int]]:
+        rows = ([e for e, ends in enumerate(edges) if ends[end] == v] for v in dst)
+        return [
+            draw(row, fanouts[flow], replace, key_of(root, flow), v)
+            for row, v in zip(rows, dst, strict=True)
+        ]
+
+    return layered(seeds, len(fanouts), draw_rows, lambda e, _: edges[e][near], **options)
 
 
 def fingerprint(batch: NodeFlow) -> str:
@@ -190,6 +212,21 @@ def assert_structure(
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
     batch.validate()
+
+
+def assert_same_edges(one: NodeFlow, other: NodeFlow, ids: torch.Tensor) -> None:
+    """Fail unless two batches are the same; edge e of the other graph is ``ids[e]`` in the first."""
+    one.validate()
+    for layer, wanted in zip(one.layers, other.layers, strict=True):
+        assert layer.parent_nid.equal(wanted.parent_nid)
+        assert layer.data.keys() == wanted.data.keys()
+        assert all(layer.data[name].equal(wanted.data[name]) for name in layer.data)
+    for flow, wanted in zip(one.flows, other.flows, strict=True):
+        eid = wanted.parent_eid
+        assert flow.parent_eid.equal(torch.where(eid < 0, eid, ids[eid]))
+        assert flow.indptr.equal(wanted.indptr)
+        assert flow.indices.equal(wanted.indices)
+        assert flow.weight.equal(wanted.weight)
 
 
 def assert_equals_reference(

@@ -9,14 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
-from _support.sampler_reference import MASK, Stream, rows_drawn
+from _support.sampler_reference import MASK, Stream, draw, rows_drawn
 from nodeflow import Graph, NodeFlow
 
 Law = dict[tuple[int, ...], Fraction]
@@ -67,49 +69,6 @@ def pivotal(pi: Sequence[Fraction]) -> Law:
     for (unit, p, taken), chance in states.items():
         assert p in (0, 1)
         law[tuple(sorted([*taken, unit] if p == 1 else taken))] += chance
-    return dict(law)
-
-
-def systematic(pi: Sequence[Fraction]) -> Law:
-    """Deville's systematic method (1998; Chauvet 2012): one edge from every stratum of length 1.
-
-    With the edge across the border taken by exchange, as the kernel does it.
-    """
-    ends = list(itertools.accumulate(pi, initial=Fraction(0)))
-    law: Law = defaultdict(Fraction)
-
-    def inside(lower: Fraction, upper: Fraction) -> dict[int, Fraction]:
-        """How much of every edge lies between two points."""
-        parts = {i: min(ends[i + 1], upper) - max(ends[i], lower) for i in range(len(pi))}
-        return {i: part for i, part in parts.items() if part > 0}
-
-    def stratum(taken: tuple[int, ...], chance: Fraction) -> None:
-        j = len(taken)
-        if j == ends[-1]:
-            law[tuple(sorted(taken))] += chance
-            return
-        lower = max([Fraction(j), *(ends[i + 1] for i in taken)])
-        parts = inside(lower, Fraction(j + 1))
-        crossing = next(
-            (i for i in range(len(pi)) if ends[i] < j < ends[i + 1] and i not in taken), None
-        )
-        for i, part in parts.items():
-            own = chance * part / (j + 1 - lower)
-            if crossing is None or i == crossing:
-                stratum((*taken, i), own)
-            else:
-                a = j - ends[crossing]
-                b = ends[crossing + 1] - j
-                exchange = a * b / ((1 - a) * (1 - b))
-                stratum((*taken, i), own * (1 - exchange))
-                stratum((*taken, crossing), own * exchange)
-
-    certain = [i for i, p in enumerate(pi) if p == 1]
-    if certain:
-        others = [i for i, p in enumerate(pi) if p != 1]
-        return {tuple(sorted([*certain, *(others[i] for i in subset)])): p
-                for subset, p in systematic([pi[i] for i in others]).items()}  # fmt: skip
-    stratum((), Fraction(1))
     return dict(law)
 
 
@@ -296,6 +255,38 @@ def weighted_edges(
     return rows_drawn(graph, seeds, draw_row, **call)
 
 
+def edges_by_kind(
+    graph: Graph,
+    ids: Sequence[int],
+    fanouts: Sequence[int],
+    kind_of: Callable[[int], int],
+    row_of: Callable[[int, int], int],
+    *,
+    replace: bool,
+    prob: str | None,
+    **call: Any,
+) -> list[list[int]]:
+    """The edges that distinct seeds draw through the only flow: kind by kind, each with its fanout
+    and from the stream of its own row.
+    """
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        drawn: list[int] = []
+        for kind, count in enumerate(fanouts):
+            own = [e for e in rows if kind_of(e) == kind]
+            if not own or not count:
+                continue
+            if prob is None:
+                drawn += draw(own, count, replace, key, row_of(v, kind))
+            else:
+                weights = graph.edata[prob][own].tolist()
+                places = draw_weighted(weights, count, replace, key, row_of(v, kind))
+                drawn += [own[p] for p in places]
+        return drawn
+
+    return rows_drawn(graph, ids, draw_row, **call)
+
+
 def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Graph:
     """``hubs`` nodes with in-edges of these weights each, in this order: edge ids of node v begin
     at v times degree.
@@ -316,3 +307,31 @@ def subset_table(batch: NodeFlow, degree: int) -> dict[tuple[int, ...], int]:
     found, counts = np.unique(codes, return_counts=True)
     subsets = (tuple(i for i in range(degree) if code >> i & 1) for code in found.tolist())
     return dict(zip(subsets, counts.tolist(), strict=True))
+
+
+def uniform_law(places: Sequence[int], count: int, *, replace: bool = False) -> Law:
+    """The law of ``count`` places of equal chances, as a sorted subset or multiset."""
+    ways = (
+        itertools.product(places, repeat=count)
+        if replace
+        else itertools.combinations(places, count)
+    )
+    counts = Counter(tuple(sorted(way)) for way in ways)
+    return {subset: Fraction(n, counts.total()) for subset, n in counts.items()}
+
+
+def assert_unbiased_exactly(batch: NodeFlow, degree: int, law: Law) -> None:
+    """Fail unless the seeds of a ``crowd`` drew all that ``law`` has, and nothing else, and its
+    chances times the sums, with the weights that the batch has for them, are the whole sum.
+    """
+    flow = batch.flows[-1]
+    sizes = flow.in_degrees.tolist()
+    value = torch.arange(1.0, degree + 1, dtype=torch.float64) ** 3 - 20
+    places = (flow.parent_eid % degree).split(sizes)
+    sums = {}
+    for place, weight in zip(places, flow.weight.double().split(sizes), strict=True):
+        sums[tuple(sorted(place.tolist()))] = float((weight * value[place]).sum())
+    assert sums.keys() == law.keys()
+    mean = sum(float(chance) * sums[subset] for subset, chance in law.items())
+    whole = value[sorted({place for subset in law for place in subset})].sum()
+    assert mean == pytest.approx(float(whole), rel=1e-6)  # float32 weights

@@ -16,20 +16,15 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "fanouts[1] must be -1 (all neighbours) or at least 1, got -2",
         ),
         ("NeighborSampler(graph, [2 ** 63])", "ValueError", "fanouts[0]"),
-        ("NeighborSampler(graph, [2 ** 70])", "ValueError", "fanouts[0]"),
         (
             "NeighborSampler(graph, 5)",
             "TypeError",
             "fanouts must be a list with one number per flow, as in [10, 25], or a dict",
         ),
-        ("NeighborSampler(graph, np.int64(5))", "TypeError", "fanouts must be a list"),
-        ("NeighborSampler(graph, np.array(5))", "TypeError", "fanouts must be a list"),
-        ("NeighborSampler(graph, torch.tensor(5))", "TypeError", "fanouts must be a list"),
         ("NeighborSampler(graph, True)", "TypeError", "fanouts must be a list"),
         ("NeighborSampler(graph, None)", "TypeError", "are needed, or num_neighbors"),
         ("NeighborSampler(graph, '12')", "TypeError", "fanouts must be a list"),
         ("NeighborSampler(graph, {1: 2})", "TypeError", "fanouts must be a list"),
-        ("NeighborSampler(graph, {1, 2})", "TypeError", "fanouts must be a list"),
         (
             "NeighborSampler(graph, np.ones((1, 2), np.int64))",
             "TypeError",
@@ -39,11 +34,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "NeighborSampler(graph, [2.0])",
             "TypeError",
             "fanouts[0] must be an integer, got float 2.0",
-        ),
-        (
-            "NeighborSampler(graph, torch.tensor([2.0]))",
-            "TypeError",
-            "fanouts[0] must be an integer",
         ),
         (
             "NeighborSampler(graph, [1, True])",
@@ -68,17 +58,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "needs include_dst=True",
         ),
         ("NeighborSampler(graph, [2], seed=0.5)", "TypeError", "seed must be an integer"),
-        ("NeighborSampler(graph, [2], seed=None)", "TypeError", "seed must be an integer"),
         ("NeighborSampler(graph, [2], True)", "TypeError", "positional"),
         ("FullSampler(graph, 0)", "ValueError", "num_flows must be at least 1, got 0"),
         ("NeighborSampler(graph, [2])([1], epoch=0.5)", "TypeError", "epoch must be an integer"),
         (
             "NeighborSampler(graph, [2])([1], batch_number='a')",
-            "TypeError",
-            "batch_number must be an integer",
-        ),
-        (
-            "NeighborSampler(graph, [2])([1], batch_number=True)",
             "TypeError",
             "batch_number must be an integer",
         ),
@@ -101,22 +85,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("BernoulliSampler(graph, fanouts=[1], rates=[0.5])", "ValueError", "got fanouts=[1] and"),
         (
-            "BernoulliSampler(graph, fanouts=[0])",
-            "ValueError",
-            "fanouts[0] must be -1 (all neighbours) or at least 1, got 0",
-        ),
-        (
-            "BernoulliSampler(graph, fanouts=5)",
-            "TypeError",
-            "fanouts must be a list with one number per flow",
-        ),
-        (
             "BernoulliSampler(graph, rates=0.5)",
             "TypeError",
             "rates must be a list with one number per flow, as in [0.1, 0.5], or a dict of "
             "them by relation, got",
         ),
-        ("BernoulliSampler(graph, rates='0.5')", "TypeError", "rates must be a list"),
         ("BernoulliSampler(graph, rates={0: 0.5})", "TypeError", "rates must be a list"),
         (
             "BernoulliSampler(graph, rates=[])",
@@ -154,11 +127,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "rates[0] must be a number, got str 'a'",
         ),
         (
-            "BernoulliSampler(graph, rates=[[0.5]])",
-            "TypeError",
-            "rates[0] must be a number, got list [0.5]",
-        ),
-        (
             "ClusterSampler(graph, 2, [0, 1])",
             "ValueError",
             "parts must have one entry per node (20), got 2",
@@ -189,11 +157,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "ValueError",
             "num_parts must be at most the number of nodes 20, got 41",
         ),
-        (
-            "ClusterSampler(graph, 2, torch.tensor(-2))",
-            "ValueError",
-            "parts must be at least 1, got -2",
-        ),
         ("ClusterSampler(graph, 2, 2.5)", "TypeError", "parts must be an integer, got float 2.5"),
         ("ClusterSampler(graph, 2, True)", "TypeError", "parts must be an integer, got bool True"),
         (
@@ -201,7 +164,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "TypeError",
             "parts must be a tensor, an array or a list",
         ),
-        ("ClusterSampler(graph, 2, None)", "TypeError", "parts must be"),
         ("clusters([0, 2])", "IndexError", "seeds[1] is 2, but part ids go from 0 to 1"),
         (
             "NodeFlowLoader(clusters, range(3), 2)",
@@ -224,11 +186,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "iterations must be 0 to 100, or 'converged'",
         ),
         (
-            "LaborSampler(graph, [2], iterations=1.0)",
-            "TypeError",
-            "iterations must be an integer, got float 1.0",
-        ),
-        (
             "LaborSampler(graph, [2], iterations=True)",
             "TypeError",
             "iterations must be an integer, got bool True",
@@ -239,21 +196,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "method must be 'poisson' or 'sequential', got 'exact'",
         ),
         (
-            "LaborSampler(graph, [2], method=None)",
-            "ValueError",
-            "method must be 'poisson' or 'sequential', got None",
-        ),
-        (
             "LaborSampler(graph, [2], estimator='ht')",
             "ValueError",
             "estimator must be 'horvitz-thompson' or 'hajek', got 'ht'",
         ),
         ("LaborSampler(graph, [2], batch_dependency=0)", "ValueError", "from 1 to 2**31, or None"),
-        (
-            "LaborSampler(graph, [2], batch_dependency=2 ** 31 + 1)",
-            "ValueError",
-            "batch_dependency must be",
-        ),
         (
             "LaborSampler(graph, [2], batch_dependency=2.5)",
             "TypeError",
@@ -265,32 +212,7 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "reuse=True needs iterations=0, got iterations=2",
         ),
         (
-            "LaborSampler(graph, [2], iterations='converged', reuse=True)",
-            "ValueError",
-            "reuse=True needs iterations=0",
-        ),
-        (
-            "LaborSampler(graph, [2], reuse=True, include_dst=False)",
-            "ValueError",
-            "needs include_dst=True",
-        ),
-        (
-            "LaborSampler(graph.view('up'), [2])",
-            "ValueError",
-            "direction must be 'in', 'out' or 'both'",
-        ),
-        (
-            "LaborSampler(graph.view(where=[True]), [2])",
-            "ValueError",
-            "where must have one entry per edge",
-        ),
-        (
             "LaborSampler(graph, [2], batch_dependency=3, iterations=0)([1])",
-            "ValueError",
-            "batch_dependency=3 needs the number of the batch",
-        ),
-        (
-            "LaborSampler(graph, [2], batch_dependency=3, iterations=1)([1])",
             "ValueError",
             "batch_dependency=3 needs the number of the batch",
         ),
@@ -306,7 +228,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "layer_sizes must have one number per flow, got none",
         ),
         ("LayerSampler(graph, [3, 0])", "ValueError", "layer_sizes[1] must be at least 1, got 0"),
-        ("LayerSampler(graph, [-1])", "ValueError", "layer_sizes[0] must be at least 1, got -1"),
         (
             "LayerSampler(graph, [2.0])",
             "TypeError",
@@ -322,17 +243,11 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "ValueError",
             "draw must be 'replacement', 'poisson' or 'systematic', got 'with'",
         ),
-        ("LayerSampler(graph, [2], draw=None)", "ValueError", "draw must be 'replacement'"),
         ("LayerSampler(graph, [2], reuse=True)", "TypeError", "reuse"),
         (
             "LayerSampler(graph.view(weight='p'), [2])",
             "KeyError",
             "weight: graph.edata has no column 'p'",
-        ),
-        (
-            "LayerSampler(graph.view('up'), [2])",
-            "ValueError",
-            "direction must be 'in', 'out' or 'both', got 'up'",
         ),
         (
             "sampling.base.inclusion_probabilities([1.0, -2.0], [0, 2], 1)",
@@ -390,17 +305,7 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "num_neighbors[0] must be an integer, got float 2.5",
         ),
         (
-            "RandomWalkSampler(graph, 2, num_neighbors=True)",
-            "TypeError",
-            "num_neighbors[0] must be an integer, got bool True",
-        ),
-        (
             "RandomWalkSampler(graph, 2, num_neighbors='12')",
-            "TypeError",
-            "num_neighbors must be a list with one number per flow",
-        ),
-        (
-            "RandomWalkSampler(graph, 2, num_neighbors={1, 2})",
             "TypeError",
             "num_neighbors must be a list with one number per flow",
         ),
@@ -413,11 +318,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "RandomWalkSampler(graph, 2, num_walks=0)",
             "ValueError",
             "num_walks must be at least 1, got 0",
-        ),
-        (
-            "RandomWalkSampler(graph, 2, num_walks=1.0)",
-            "TypeError",
-            "num_walks must be an integer, got float 1.0",
         ),
         (
             "RandomWalkSampler(graph, 2, walk_length=0)",
@@ -593,6 +493,36 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "NeighborSampler(graph, [1], reuse='no')",
             "TypeError",
             "reuse must be True or False, got str 'no'",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)([])",
+            "ValueError",
+            "got 0; in a NodeFlowLoader set batch_size=1",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)([1, 2])",
+            "ValueError",
+            "seeds must be the number of one subgraph, ",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)([-1])",
+            "IndexError",
+            "seeds[0] is -1, but subgraph ids go from 0",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)([2 ** 62])",
+            "IndexError",
+            "seeds[0] is 46116",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)([0.5])",
+            "TypeError",
+            "hold integer subgraph ids",
+        ),
+        (
+            "SaintSampler(graph, 1, kind='node', budget=3)(7)",
+            "TypeError",
+            "list of subgraph ids, got int 7",
         ),
         ("ShadowSampler(graph, 0, 1, 2)", "ValueError", "num_flows must be at least 1, got 0"),
         ("ShadowSampler(graph, 2, -1, 2)", "ValueError", "depth must be at least 0, got -1"),
@@ -1349,6 +1279,17 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "per pair (1), got shape (); columns of several",
         ),
         (
+            "LinkSampler(timed)([1, 2], times=[1.0, 2.0, 3.0])",
+            "ValueError",
+            "times must have one entry per seed edge (2), got shape (3,)",
+        ),
+        ("LinkSampler(timed)([1], times=['late'])", "TypeError", "times must be numbers"),
+        (
+            "LinkSampler(sampler)([1], times=[2])",
+            "TypeError",
+            "times must be None, because NeighborSampler takes none",
+        ),
+        (
             "LinkSampler(timed, birth=torch.zeros(20))([3], times=[-1.0])",
             "ValueError",
             "no negative is left for edge 3",
@@ -1661,11 +1602,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "times must have one entry per seed or row of seeds (2,), got shape (1,)",
         ),
         (
-            "TemporalNeighborSampler(happened, [2])([0, 0], times=torch.tensor(5))",
-            "ValueError",
-            "times must have one entry per seed or row of seeds (2,), got shape ()",
-        ),
-        (
             "TemporalNeighborSampler(happened, [2])([0, 0], times=[[5, 6]])",
             "ValueError",
             "times must have one entry per seed or row of seeds (2,), got shape (1, 2)",
@@ -1681,19 +1617,9 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "times must hold integers, as the time column does, got dtype float64",
         ),
         (
-            "TemporalNeighborSampler(happened, [2])([0, 0], times=torch.tensor([5.0, 6.0]))",
-            "TypeError",
-            "times must hold integers, as the time column does, got dtype float32",
-        ),
-        (
             "TemporalNeighborSampler(happened, [2])([0, 0], times=[True, 1])",
             "TypeError",
             "times must be integers or floats, got a list with a bool in it",
-        ),
-        (
-            "TemporalNeighborSampler(happened, [2])([0, 0], times=np.array([True, False]))",
-            "TypeError",
-            "times must be numbers in the unit of the graph's times, or dates, got bool",
         ),
         (
             "TemporalNeighborSampler(happened, [2])([0, 0], times=['a', 'b'])",
@@ -1712,11 +1638,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "above -2**63, which stands for no time, but times[1] is -9223372036854775808",
         ),
         (
-            "TemporalNeighborSampler(happened, [2])([0, 0], times=[1, 2 ** 70])",
-            "TypeError",
-            "or dates, got object",
-        ),
-        (
             "TemporalNeighborSampler(happened, [2])([0, 0], times=np.array([1, 2 ** 63], "
             "np.uint64))",
             "ValueError",
@@ -1732,11 +1653,6 @@ OF_SAMPLERS: dict[str, list[tuple[str, str, str]]] = {
             "timed([0, 0], times=[1.0, float('nan')])",
             "ValueError",
             "times must be finite, but times[1] is nan",
-        ),
-        (
-            "timed([0, 0], times=[float('inf'), 1.0])",
-            "ValueError",
-            "times must be finite, but times[0] is inf",
         ),
         (
             "timed([0, 0], times=[1, 2 ** 53 + 1])",

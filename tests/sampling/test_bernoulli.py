@@ -21,7 +21,7 @@ from _support.sampler_reference import (
     star,
 )
 from _support.views import viewed
-from _support.weighted_reference import crowd, subset_table
+from _support.weighted_reference import assert_unbiased_exactly, crowd, subset_table
 
 from nodeflow import FullSampler, Graph
 from nodeflow._kernels.arrays import reserve
@@ -112,11 +112,14 @@ def test_equals_pure_python(fanout, rate):
 def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
     """40,000 draws over at most 32 subsets: a deviation of 5 % in all of them is found."""
     hubs = 40_000
-    p = float(chance(degree, fanout, rate))
-    table = subset_table(make(crowd([1] * degree, hubs), fanout, rate)(range(hubs)), degree)
+    p = chance(degree, fanout, rate)
+    batch = make(crowd([1] * degree, hubs), fanout, rate)(range(hubs))
     subsets = [s for n in range(degree + 1) for s in itertools.combinations(range(degree), n)]
-    expected = np.array([p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets]) * hubs
+    law = {s: p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets}
+    table = subset_table(batch, degree)
+    expected = np.array([float(chance) for chance in law.values()]) * hubs
     assert chi_square(np.array([table.get(s, 0) for s in subsets]), expected) < 1
+    assert_unbiased_exactly(batch, degree, law)
 
 
 def test_jumps_are_geometric_to_the_last_bits():
@@ -137,30 +140,6 @@ def test_jumps_are_geometric_to_the_last_bits():
             assert jump((border - slack - 1) << 11, rejection) >= m
             if border + slack < 2**53:
                 assert jump((border + slack - 1) << 11, rejection) < m
-
-
-def test_unbiased_exactly_and_its_variance():
-    """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson
-    1952).
-    """
-    x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
-    # so that every subset is drawn: the rarest is expected eight times
-    graph = crowd([1] * 5, 8000)
-    for fanout, rate in ((2, 0), (0, 0.25)):
-        p = chance(5, fanout, rate)
-        total = mean = square = Fraction(0)
-        for n in range(6):
-            for subset in itertools.combinations(range(5), n):
-                probability = p**n * (1 - p) ** (5 - n)
-                estimate = sum((x[i] / p for i in subset), Fraction(0))
-                total = total + probability
-                mean = mean + probability * estimate
-                square += probability * estimate**2
-        assert (total, mean) == (1, sum(x))
-        assert square - mean**2 == sum((1 - p) / p * v**2 for v in x)
-        batch = make(graph, fanout, rate)(range(8000))
-        assert len(subset_table(batch, 5)) == 32
-        assert set(batch.flows[0].weight.tolist()) == {np.float32(1 / p)}
 
 
 # ---- sizes

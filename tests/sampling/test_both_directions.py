@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all, sampled
+from _support.sampler_reference import assert_same_edges
 from _support.views import viewed
 
 from nodeflow import (
     Graph,
     LinkSampler,
     NeighborSampler,
-    NodeFlow,
     SaintSampler,
     TemporalNeighborSampler,
 )
@@ -42,18 +42,6 @@ def both_ways() -> tuple[Graph, Graph, torch.Tensor]:
     )
 
 
-def assert_same(batch: NodeFlow, other: NodeFlow, edge: torch.Tensor) -> None:
-    batch.validate()
-    for layer, wanted in zip(batch.layers, other.layers, strict=True):
-        assert torch.equal(layer.parent_nid, wanted.parent_nid)
-    for flow, reference in zip(batch.flows, other.flows, strict=True):
-        assert torch.equal(flow.indptr, reference.indptr)
-        assert torch.equal(flow.indices, reference.indices)
-        assert torch.equal(flow.weight, reference.weight)
-        eid = reference.parent_eid
-        assert torch.equal(flow.parent_eid, torch.where(eid < 0, eid, edge[eid]))
-
-
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("link", "saint, edge")])
 def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
     """An edge left out is left out both ways, and edges among the nodes of a batch are found both
@@ -66,7 +54,7 @@ def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
     sampler = MAKE[name](graph, direction="both", **options)
     reference = MAKE[name](doubled, **options)
     for epoch in range(3):
-        assert_same(
+        assert_same_edges(
             sampled(name, sampler, epoch=epoch), sampled(name, reference, epoch=epoch), edge
         )
     if name in LAYERED:
@@ -75,8 +63,8 @@ def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
         reference = reference.without_edges(torch.isin(edge, left_out).nonzero().squeeze(1))
         batch = sampled(name, sampler)
         wanted = sampled(name, reference)
-        assert_same(batch, wanted, edge)
-        assert_same(induced(batch, sampler), induced(wanted, reference), edge)
+        assert_same_edges(batch, wanted, edge)
+        assert_same_edges(induced(batch, sampler), induced(wanted, reference), edge)
 
 
 @pytest.mark.cases(1)

@@ -13,7 +13,6 @@ from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
-from nodeflow._core.edges.forms import Form
 from nodeflow.sampling.base import Choice, Step
 
 FIVE = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
@@ -34,13 +33,14 @@ def test_candidates():
                 edges.indptr,
                 edges.degrees,
                 edges.dst_nid,
+                edges.rows,
                 len(edges),
             )
         )
         return edges.select([0])
 
     With(FIVE, look)([2, 3, 1])
-    src, dst, eid, indptr, degrees, dst_nid, size = found.pop()
+    src, dst, eid, indptr, degrees, dst_nid, rows, size = found.pop()
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([0, 1, 0, 2], [2, 2, 1, 1], [2, 3, 0, 1])
     assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == (
         [0, 2, 2, 4],
@@ -48,6 +48,7 @@ def test_candidates():
         [2, 3, 1],
         4,
     )
+    assert rows.tolist() == [0, 0, 2, 2]
     assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
     With(FIVE.view("out"), look)([0])
     src, dst, eid, *_ = found.pop()
@@ -90,15 +91,6 @@ def test_select_repeated_rows():
     # an edge that is drawn twice on average
     batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
     assert batch.flows[0].weight.tolist() == [0.5, 0.5]
-
-
-def test_rows_of_candidates():
-    found = []
-    With(FIVE, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))(
-        [2, 3, 1]
-    )
-    assert found[0].rows.tolist() == [0, 0, 2, 2]
-    assert torch.equal(found[0].dst_nid[found[0].rows], found[0].dst)
 
 
 # ---- edges that are no edges of the parent graph
@@ -208,16 +200,6 @@ def test_weights_made_on_demand():
     wrong = With(GRAPH, lambda *_: Choice([0, 2], [3, 4], weight=lambda: torch.ones(3)))([2])
     with pytest.raises(ValueError, match="weight must have shape"):
         wrong.flows[0].weight  # noqa: B018  asking for it makes it
-
-
-def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatch):
-    calls = []
-    real = Form.inverse_rate
-    monkeypatch.setattr(Form, "inverse_rate", lambda *a: calls.append(1) or real(*a))
-    batch = NeighborSampler(random_graph(0), [2, 2])([1, 2])
-    assert not calls
-    assert len(batch.flows[0].weight) == batch.flow_sizes[0]
-    assert len(calls) == 1
 
 
 class Listed(Sampler):

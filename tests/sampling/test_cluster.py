@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import ends_of, random_graph
+from _support.strategies import masks
 from _support.subgraph_reference import assert_is_induced, rows_of
 from hypothesis import given, strategies as st
 
@@ -26,9 +27,9 @@ def test_the_union_of_parts(graph, data):
         st.lists(st.integers(0, 4), min_size=graph.num_nodes, max_size=graph.num_nodes)
     )
     count = max(parts, default=-1) + 1
-    mask = data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+    mask = data.draw(masks(graph))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    sampler = ClusterSampler(graph.view(direction, where=np.array(mask, np.bool_)), 2, parts)
+    sampler = ClusterSampler(graph.view(direction, where=mask), 2, parts)
     assert sampler.num_seeds == count
     seeds = data.draw(st.lists(st.integers(0, count - 1), max_size=6)) if count else []
     nodes = [v for part in dict.fromkeys(seeds) for v in range(graph.num_nodes) if parts[v] == part]

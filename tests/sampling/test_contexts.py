@@ -389,13 +389,3 @@ def test_links_and_edges_left_out():
     assert {5, 6}.isdisjoint(batch.flows[0].parent_eid.tolist())
     assert batch.back.context.tolist() == list(range(len(batch.seeds)))
     assert sampler.without_edges([1, 2])([3, 4]).back.context.tolist() == [0, 1]
-
-
-def test_it_is_a_setting_and_joint_samplers_are_what_they_were():
-    joint, apart = (
-        NeighborSampler(random_graph(2), [2], disjoint=disjoint) for disjoint in (False, True)
-    )
-    assert "disjoint" not in repr(joint)
-    assert "disjoint=True" in repr(apart)
-    with pytest.raises(ValueError, match="the state is of a sampler with disjoint"):
-        NodeFlowLoader(joint, [1]).load_state_dict(NodeFlowLoader(apart, [1]).state_dict())

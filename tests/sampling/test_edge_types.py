@@ -9,15 +9,13 @@ import pytest
 import torch
 from _support.sampler_reference import (
     chi_square,
-    draw,
     fingerprint,
     picked_positions,
     random_graph,
-    rows_drawn,
     star,
 )
 from _support.views import viewed
-from _support.weighted_reference import draw_weighted
+from _support.weighted_reference import edges_by_kind
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
@@ -31,39 +29,19 @@ def typed_graph(seed: int, types: list[int], nodes: int = 30, edges: int = 500) 
     return graph
 
 
-def typed_draw(
-    graph: Graph,
-    fanouts: dict[int, int] | int,
-    ids: list[int],
-    replace: bool,
-    prob: str | None,
-    **call: Any,
-) -> list[list[int]]:
-    """The edges that distinct seeds draw through the only flow: type by type, each from a stream of
-    its own.
-    """
+def typed_draw(graph: Graph, fanouts: dict[int, int] | int, ids: list[int], **options: Any) -> Any:
+    """The edges that distinct seeds draw: type by type, in ascending order."""
     column = graph.edata["t"].tolist()
     types = sorted(set(column))
-
-    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
-        found = []
-        for place, kind in enumerate(types):
-            count = fanouts if isinstance(fanouts, int) else fanouts.get(kind, 0)
-            own = [e for e in rows if column[e] == kind]
-            ident = v * len(types) + place
-            if own and count and prob is not None:
-                own = [
-                    own[p]
-                    for p in draw_weighted(
-                        graph.edata[prob][own].tolist(), count, replace, key, ident
-                    )
-                ]
-            elif own and count:
-                own = draw(own, count, replace, key, ident)
-            found += own if count else []
-        return found
-
-    return rows_drawn(graph, ids, draw_row, **call)
+    counts = [fanouts if isinstance(fanouts, int) else fanouts.get(kind, 0) for kind in types]
+    return edges_by_kind(
+        graph,
+        ids,
+        counts,
+        lambda e: types.index(column[e]),
+        lambda v, place: v * len(types) + place,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("replace", [False, True])

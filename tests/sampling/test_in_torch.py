@@ -249,17 +249,6 @@ def test_edges_left_out_by_every_sampler(name):
         assert fingerprint(sampled(name, sampler.without_edges(left_out).in_torch())) == expected
 
 
-@pytest.mark.parametrize("options", [{}, {"replace": True}], ids=str)
-def test_edges_left_out(hubs, options):
-    compiled = viewed(NeighborSampler, hubs, [4, 9], **options)
-    for left_out in (range(0, hubs.num_edges, 3), hubs.in_edges([1])[2], []):
-        other = compiled.in_torch().without_edges(left_out)
-        assert other.backend == "torch on cpu"
-        assert fingerprint(other([0, 1, 5])) == fingerprint(
-            compiled.without_edges(left_out)([0, 1, 5])
-        )
-
-
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_contracts(name):

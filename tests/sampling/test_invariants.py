@@ -12,6 +12,7 @@ from _support.effort import examples
 from _support.protocol_tools import Bernoulli
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all
 from _support.sampler_reference import assert_structure, fingerprint, sample
+from _support.strategies import calls
 from _support.views import viewed
 from hypothesis import assume, given, strategies as st
 
@@ -43,11 +44,7 @@ def cases(draw: st.DrawFn):
         order = np.asarray(graph.stored_edge_ids)
         edges = [edges[e] for e in order]
         graph = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
-    run = {
-        "epoch": draw(st.integers(0, 2**40)),
-        "batch_number": draw(st.none() | st.integers(0, 2**40)),
-    }
-    return graph, edges, fanouts, seeds, options, run
+    return graph, edges, fanouts, seeds, options, draw(calls)
 
 
 @examples(80)

@@ -12,7 +12,6 @@ from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow._kernels.draw import labor_importance
 from nodeflow._kernels.draw.labor import hash_block
 from nodeflow._kernels.relabel import MAX_ID
 from nodeflow.sampling import LaborSampler
@@ -56,11 +55,11 @@ def test_a_batch_is_what_the_reference_says(case):
 @pytest.mark.parametrize("iterations", [0, 1, 2, "converged"])
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 def test_a_dense_batch_is_what_the_reference_says(iterations, method):
+    options = {"iterations": iterations, "method": method, "seed": 5}
     for epoch in range(3):
-        sampler = LaborSampler(GRAPH, [3, 4], iterations=iterations, method=method, seed=5)
-        batch = sampler([7, 3, 7, 21], epoch=epoch)
-        options = {"iterations": iterations, "method": method, "seed": 5, "epoch": epoch}
-        assert_is_reference(batch, GRAPH, [3, 4], [7, 3, 7, 21], **options)
+        options["layer_dependency"] = epoch == 1
+        batch = viewed(LaborSampler, GRAPH, [3, 4], **options)([7, 3, 7, 21], epoch=epoch)
+        assert_is_reference(batch, GRAPH, [3, 4], [7, 3, 7, 21], epoch=epoch, **options)
 
 
 @pytest.mark.parametrize("degree", [1, 63, 64, 65, 511, 512, 513, 640, 1030])
@@ -159,14 +158,3 @@ def test_a_loader_numbers_the_batches():
     for workers in (0, 2):
         loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
         assert [fingerprint(batch) for batch in loader] == alone
-
-
-def test_rounds_are_bounded(monkeypatch):
-    """Even if the number of sources fell for ever, there would be an end."""
-    falling = iter(range(10**6, 0, -1000))
-    monkeypatch.setattr(labor_importance, "update", lambda *_: next(falling))
-    LaborSampler(GRAPH, [3], iterations="converged")([1])
-    assert next(falling) == 10**6 - 1000 * 100
-
-
-# ---- bad input

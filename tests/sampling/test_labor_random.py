@@ -15,7 +15,7 @@ import torch
 from _support.labor_reference import cells
 from _support.sampler_reference import chi_square, picked_positions, star
 
-from nodeflow import Graph, NodeFlowLoader, _kernels as kernels
+from nodeflow import Graph, _kernels as kernels
 from nodeflow.sampling import LaborSampler
 
 
@@ -130,19 +130,6 @@ def test_sequential_subsets_are_equally_likely():
 # ---- dependence
 
 
-def test_layer_dependency():
-    """Fewer nodes in all than with numbers of their own for each flow."""
-    rng = np.random.default_rng(0)
-    graph = Graph.from_edges(
-        rng.integers(2000, size=60_000), rng.integers(2000, size=60_000), num_nodes=2000
-    )
-    sizes = [
-        LaborSampler(graph, [5, 5], layer_dependency=on)(range(50)).layer_sizes[0]
-        for on in (False, True)
-    ]
-    assert sizes[1] < 0.95 * sizes[0]
-
-
 @pytest.mark.parametrize("iterations", [0, 1])
 def test_batch_dependency(iterations):
     """Batches at distance b share the numbers of a fraction max(0, 1 - b/4) of the nodes, and each
@@ -166,18 +153,6 @@ def test_batch_dependency(iterations):
     other = torch.zeros(size, dtype=torch.bool)
     other[sampler([0], batch_number=0, epoch=1).flows[0].parent_eid] = True
     assert abs(float((drawn[0] == other).double().mean()) - 0.5) < 5 * sigma
-
-
-def test_a_loader_numbers_dependent_batches():
-    """The nodes that batches of an epoch reach are fewer with shared numbers; the union shows
-    it.
-    """
-    reached = {}
-    for period in (1, 8, None):
-        sampler = LaborSampler(star(400, hubs=32), [10], batch_dependency=period, include_dst=False)
-        loader = NodeFlowLoader(sampler, range(32), 4)
-        reached[period] = len(set().union(*(batch.front.parent_nid.tolist() for batch in loader)))
-    assert reached[None] < reached[8] < reached[1]
 
 
 @pytest.mark.slow

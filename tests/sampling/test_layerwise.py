@@ -22,6 +22,7 @@ from _support.layerwise_reference import (
     means,
 )
 from _support.sampler_reference import chi_square, key_of
+from _support.strategies import calls, edge_ids, masks
 from _support.views import viewed
 from hypothesis import given, strategies as st
 
@@ -162,19 +163,9 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
     kind = data.draw(st.sampled_from(KINDS))
     draw = data.draw(st.sampled_from(DRAWS))
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    left_out = (
-        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=4))
-        if graph.num_edges
-        else []
-    )
-    mask = np.array(
-        data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)),
-        np.bool_,
-    )
-    run = {
-        "epoch": data.draw(st.integers(0, 2**40)),
-        "batch_number": data.draw(st.none() | st.integers(0, 9)),
-    }
+    left_out = data.draw(edge_ids(graph))
+    mask = data.draw(masks(graph))
+    run = data.draw(calls)
     options = {
         "draw": draw,
         "include_dst": data.draw(st.booleans()),
@@ -183,9 +174,6 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
     options |= {"direction": data.draw(st.sampled_from(["in", "out"])), "edge_filter": mask}
     options["weight"] = data.draw(st.sampled_from([None, "w"]))
     assert_equals_reference(kind, graph, sizes, data.draw(seeds(graph)), left_out, options, run)
-
-
-# ---- bias on a real graph
 
 
 # ---- options and corner cases
@@ -261,6 +249,3 @@ def test_the_smallest_and_largest_weights(power, dtype):
                     for g in (near, far)
                 )
                 assert torch.equal(one.parent_eid, other.parent_eid)
-
-
-# ---- bad input

@@ -10,6 +10,7 @@ import torch
 from _support.link_reference import assert_equals_reference, excluded, negatives
 from _support.sampler_families import MODES
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.strategies import calls, edge_ids, masks
 from _support.views import viewed
 from hypothesis import given, strategies as st
 
@@ -19,14 +20,6 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import graphs
 
 GRAPH = random_graph(0)
-
-
-def edge_ids(graph: Graph, max_size: int = 6) -> st.SearchStrategy[list[int]]:
-    return (
-        st.lists(st.integers(0, graph.num_edges - 1), max_size=max_size)
-        if graph.num_edges
-        else st.just([])
-    )
 
 
 @pytest.mark.parametrize("exclude", [None, "self", "reverse"])
@@ -39,22 +32,24 @@ def test_the_batch_is_that_of_the_reference(exclude, data):
     eid = data.draw(edge_ids(graph))
     options = data.draw(st.sampled_from(MODES))
     fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
-    epoch = data.draw(st.integers(0, 2))
-    batch = data.draw(st.none() | st.integers(0, 2))
+    run = data.draw(calls)
     count = data.draw(st.integers(0, 3))
     law = data.draw(st.sampled_from(["uniform", "degree"]))
-    mask = np.array(
-        data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)),
-        np.bool_,
-    )
+    mask = data.draw(masks(graph))
     sampler = viewed(NeighborSampler, graph.view(where=mask), fanouts, seed=3, **options)
     links = LinkSampler(sampler, num_negatives=count, negatives=law, exclude=exclude, seed=4)
-    found = links(eid, epoch=epoch, batch_number=batch)
-    drawn = negatives(graph, eid, count, law=law, seed=4, epoch=epoch, batch_number=batch)
+    found = links(eid, **run)
+    drawn = negatives(graph, eid, count, law=law, seed=4, **run)
     assert found.seed_index.dtype == torch.int64
     assert found.seed_index.shape == (len(eid), 2 + count)
     left_out = excluded(graph, eid, exclude) | set(np.flatnonzero(~mask).tolist())
-    same = {"left_out": left_out, "number": batch, "epoch": epoch, "seed": 3, **options}
+    same = {
+        "left_out": left_out,
+        "number": run["batch_number"],
+        "epoch": run["epoch"],
+        "seed": 3,
+        **options,
+    }
     assert_equals_reference(found, graph, fanouts, eid, drawn, **same)
 
 
@@ -200,14 +195,6 @@ def test_times_reach_a_temporal_sampler():
     later = links([8, 3, 8, 50], times=times[[8, 3, 8, 50]] + 1)
     found, before = (b.seeds[b.seed_index][:, 2:] for b in (later, batch))
     assert not found.equal(before)  # another time is another batch: other negatives
-    with pytest.raises(
-        ValueError, match=r"times must have one entry per seed edge \(2\), got shape \(3,\)"
-    ):
-        links([1, 2], times=[1, 2, 3])
-    with pytest.raises(TypeError, match="times must be numbers"):
-        links([1], times=["late"])
-    with pytest.raises(TypeError, match="times must be None, because NeighborSampler takes none"):
-        LinkSampler(NeighborSampler(graph, [1]))([1], times=[2])
 
 
 def test_floats_as_times_keep_all_their_digits():
@@ -218,6 +205,3 @@ def test_floats_as_times_keep_all_their_digits():
         [0], times=[0.1]
     )
     assert batch.flow_sizes == (0,)  # 0.1 as float32 is later than 0.1
-
-
-# ---- what is refused

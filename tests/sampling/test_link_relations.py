@@ -17,8 +17,6 @@ from _support.link_reference import DST, SRC, assert_law, negatives_of
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler, nn
-from nodeflow._core.links import Links
-from nodeflow.sampling._negative import Known
 from nodeflow.testing import graphs
 
 REL = [0, 1, 0, 2, 0, 0, 2, 1, 1, 0]
@@ -45,44 +43,6 @@ def chances(law: str, side: str, left_out: set[int]) -> np.ndarray:
 
 
 # ---- which nodes are known
-
-
-@given(st.data())
-def test_collected_answers_are_those_of_a_search_through_the_links(data):
-    nodes = data.draw(st.integers(1, 5))
-    rels = data.draw(st.sampled_from([None, 1, 3]))
-
-    def some(name):
-        triple = st.tuples(
-            st.integers(0, nodes - 1), st.integers(0, (rels or 1) - 1), st.integers(0, nodes - 1)
-        )
-        rows = np.array(data.draw(st.lists(triple, max_size=12), label=name), np.int64).reshape(
-            -1, 3
-        )
-        return Links(rows[:, 0], None if rels is None else rows[:, 1], rows[:, 2])
-
-    links = some("known")
-    side = data.draw(st.sampled_from(["destination", "source"]))
-    found = Known.of(links, side, nodes)
-    kinds = links.src * 0 if rels is None else links.relation
-    everything = [
-        tuple(map(int, t))
-        for t in zip(links.ends(side)[0], kinds, links.ends(side)[1], strict=True)
-    ]
-    rows = (
-        [(u, 0) for u in range(nodes)]
-        if rels is None
-        else sorted({t[:2] for t in everything}, key=lambda q: q[::-1])
-    )
-    more = [] if rels is None else list(range(nodes))
-    assert found.own.tolist() == [u for u, _ in rows] + more
-    if rels is not None:
-        assert found.queries.find(*np.array(rows, np.int64).reshape(-1, 2).T).tolist() == list(
-            range(len(rows))
-        )
-    for i, query in enumerate(rows + [None] * len(more)):
-        row = found.nodes[found.indptr[i] : found.indptr[i + 1]].tolist()
-        assert row == sorted({t[2] for t in everything if t[:2] == query})
 
 
 @given(st.data())

@@ -26,7 +26,6 @@ from nodeflow import (
     metrics,
     nn,
 )
-from nodeflow.sampling._negative import Negatives
 
 WRITES = ("author", "writes", "paper")
 CITES = ("paper", "cites", "paper")
@@ -112,42 +111,6 @@ def test_negatives_have_the_type_of_the_end_that_they_replace_and_are_not_known(
             among = weight[side][sorted(possible(triples[e], side))].sum()
             wanted = weight[side][rows[i, 2 + k :: len(sides)].numpy()] / among
             assert np.allclose(chances[k, i], wanted, rtol=1e-5)
-
-
-@given(st.data())
-def test_negatives_of_types_at_times_and_in_chunks(data: st.DataObject) -> None:
-    """The distribution itself, with births and shared draws: only nodes of the type that exist."""
-    sizes = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    bounds = np.cumsum([0, *sizes])
-    total = sum(sizes)
-    birth = np.array(
-        data.draw(st.lists(st.integers(0, 5), min_size=total, max_size=total)), np.int64
-    )
-    weights = np.array(
-        data.draw(st.lists(st.integers(0, 3), min_size=total, max_size=total)), np.int64
-    )
-    size = data.draw(st.integers(1, 3))
-    kinds = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=4))
-    types = np.repeat(np.array(kinds, np.int64), size)
-    times = np.array(
-        data.draw(st.lists(st.integers(0, 5), min_size=len(types), max_size=len(types))), np.int64
-    )
-    negatives = Negatives(bounds, weights, None, birth)
-    nodes, bad = negatives.draw(3, types * 0, types, 5, size, times)
-    possible = [
-        {
-            v
-            for v in range(bounds[kind], bounds[kind + 1])
-            if weights[v] and birth[v] <= min(times[i : i + size])
-        }
-        for kind, i in zip(kinds, range(0, len(types), size), strict=True)
-    ]
-    empty = [i * size for i, among in enumerate(possible) if not among]
-    assert bad == (empty[0] if empty else -1)
-    if not empty:
-        for i, row in enumerate(nodes.tolist()):
-            assert set(row) <= possible[i // size]
-            assert row == nodes[i - i % size].tolist()
 
 
 GRAPH = Graph.typed(
@@ -242,8 +205,11 @@ def test_pairs_and_known_links_by_the_names_of_relations() -> None:
     assert (named([0]).chunks[0].relation, named.text()) == (None, plain.text())
 
 
+@pytest.mark.parametrize("chunk", [None, 2])
 @pytest.mark.parametrize("times_of", ["argument", "nodes", "nodes and edges"])
-def test_negatives_at_times_exist_have_the_type_and_are_not_known(times_of: str) -> None:
+def test_negatives_at_times_exist_have_the_type_and_are_not_known(
+    times_of: str, chunk: int | None
+) -> None:
     birth = torch.tensor([0, 1, 2, 3, 9, 5, 4, 3, 2, 1, 0, 0, 7])
     src, dst = GRAPH.edges()
     ids = GRAPH.schema.ids
@@ -259,25 +225,25 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(times_of: str)
         graph.edata["time"] = torch.zeros(graph.num_edges, dtype=torch.int64)
     sampler = TemporalNeighborSampler(graph, [1], time="time")
     birth_given = {"birth": birth} if times_of == "argument" else {}
-    links = LinkSampler(sampler, num_negatives=60, corrupt="both", filter_known=True, **birth_given)
-    seeds = [0, 0, 8, 22]
-    times = [4, 5, 9, 6]
+    links = LinkSampler(
+        sampler, num_negatives=60, corrupt="both", filter_known=True, chunk=chunk, **birth_given
+    )
+    seeds = [0, 0, 8, 8, 22]
+    times = [2, 5, 9, 6, 6]
     triples = triples_of(graph)
     batch = links(seeds, times=torch.tensor(times))
-    for row, e, time in zip(batch.seeds[batch.seed_index].tolist(), seeds, times, strict=True):
+    wanted = []
+    for e, time in zip(seeds, times, strict=True):
         u, kind, v = triples[e]
-        assert row[:2] == [u, v]
-        heads = {
-            a
-            for a in ids(type_of(graph, u))
-            if (a, kind, v) not in triples and a != v and birth[a] <= time
-        }
-        tails = {
-            b
-            for b in ids(type_of(graph, v))
-            if (u, kind, b) not in triples and b != u and birth[b] <= time
-        }
-        assert (set(row[3::2]), set(row[2::2])) == (heads, tails)
+        heads = {a for a in ids(type_of(graph, u)) if (a, kind, v) not in triples and a != v}
+        tails = {b for b in ids(type_of(graph, v)) if (u, kind, b) not in triples and b != u}
+        wanted.append([{n for n in nodes if birth[n] <= time} for nodes in (heads, tails)])
+    if chunk == 2:
+        shared = [[a & b for a, b in zip(*wanted[i : i + 2], strict=True)] for i in (0, 2)]
+        wanted = [shared[0], shared[0], shared[1], shared[1], wanted[4]]
+    rows = batch.seeds[batch.seed_index].tolist()
+    assert [row[:2] for row in rows] == [[triples[e][0], triples[e][2]] for e in seeds]
+    assert [[set(row[3::2]), set(row[2::2])] for row in rows] == wanted
 
 
 def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:

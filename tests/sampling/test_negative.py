@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import decimal
 import itertools
-from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -25,12 +24,12 @@ from _support.link_reference import (
     node_weights,
 )
 from _support.sampler_reference import chi_square
+from _support.strategies import calls, edge_ids
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow._kernels.draw.negative import known_rows, node_of
 from nodeflow.sampling import LinkSampler
-from nodeflow.sampling._negative import Pairs, degree_weights
+from nodeflow.sampling._negative import degree_weights
 from nodeflow.testing import graphs
 
 
@@ -65,26 +64,6 @@ def chances(graph: Graph, u: int, options: dict[str, Any]) -> np.ndarray:
 # ---- the exact law
 
 
-@given(graphs(max_nodes=7), st.lists(st.integers(0, 4), min_size=7, max_size=7), st.booleans())
-def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, weights, even):
-    """The whole probability space: each allowed node owns as many ranks as its weight, the others
-    none.
-    """
-    n = graph.num_nodes
-    own = [1] * n if even else weights[:n]
-    upto = np.zeros(0, np.int64) if even else np.cumsum([0, *own])
-    pairs = Pairs.of(graph)
-    indptr, known, before = known_rows(np.arange(n), pairs.indptr, pairs.dst, upto)
-    for u in range(n):
-        row = known[indptr[u] : indptr[u + 1]].tolist()
-        assert row == [v for v in range(n) if v not in allowed(graph, u)]
-        total = sum(own[v] for v in allowed(graph, u))
-        owners = Counter(
-            node_of(rank, indptr[u], indptr[u + 1], known, before, upto) for rank in range(total)
-        )
-        assert owners == Counter({v: own[v] for v in allowed(graph, u) if own[v]})
-
-
 @given(st.data())
 def test_negatives_are_those_of_the_reference(data):
     graph = data.draw(graphs(min_nodes=1))
@@ -92,11 +71,7 @@ def test_negatives_are_those_of_the_reference(data):
         "negatives": data.draw(st.sampled_from(["uniform", "degree"])),
         "filter_known": data.draw(st.booleans()),
     }
-    eid = (
-        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=6))
-        if graph.num_edges
-        else []
-    )
+    eid = data.draw(edge_ids(graph))
     if laws["filter_known"]:  # sources that have a negative
         weights = node_weights(graph, laws["negatives"])
         src = graph.edges()[0].tolist()
@@ -108,10 +83,7 @@ def test_negatives_are_those_of_the_reference(data):
             set.intersection(*(set(allowed(graph, src[e])) for e in group)) for group in groups
         ]
         chunk = chunk if all(any(weights[n] for n in nodes) for nodes in shared) else None
-    run = {
-        "epoch": data.draw(st.integers(0, 3)),
-        "batch_number": data.draw(st.none() | st.integers(0, 3)),
-    }
+    run = data.draw(calls)
     count = data.draw(st.integers(0, 4))
     seed = data.draw(st.integers(-2, 2))
     found = drawn(graph, eid, num_negatives=count, chunk=chunk, seed=seed, run=run, **laws)

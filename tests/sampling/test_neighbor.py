@@ -17,20 +17,6 @@ from _support.views import viewed
 from nodeflow import FullSampler, Graph, NeighborSampler
 
 
-@pytest.mark.parametrize("options", MODES, ids=str)
-@pytest.mark.parametrize("fanouts", [[3], [2, 3], [1, -1, 2], [-1, 2], [40, 35]], ids=str)
-def test_equals_pure_python(options, fanouts):
-    """Floyd's method, the bounded draw and the hashes again in Python integers: the very same
-    NodeFlow.
-    """
-    for number, seeds in enumerate([[5], [7, 1, 7, 39, 0], [], list(range(40))]):
-        graph = random_graph(number)
-        sampler = viewed(NeighborSampler, graph, fanouts, seed=number - 1, **options)
-        run = {"epoch": number, "batch_number": None if number % 2 else number}
-        batch = sampler(seeds, **run)
-        assert_equals_reference(batch, graph, fanouts, seeds, seed=number - 1, **options, **run)
-
-
 @pytest.mark.parametrize("fanout", [31, 32, 33, 34, 64, 65, 99])
 def test_many_picks_equal_pure_python(fanout):
     # from 33 picks on a hash set replaces the scan; the last list has 100 edges, so 99 leaves out a

@@ -154,17 +154,6 @@ def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: 
         assert (np.abs(visits - walks * law) <= 7 * np.sqrt(walks * law * (1 - law)) + 1e-9).all()
 
 
-def test_walks_of_one_relation_are_those_of_a_graph_of_that_relation() -> None:
-    src, dst = np.random.default_rng(0).integers(0, 9, (2, 50))
-    plain = Graph.from_edges(src, dst, num_nodes=9)
-    one = Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
-    batch = RandomWalkSampler(plain, 2)([1, 2])
-    same = RandomWalkSampler(one, 2, metapath=["e"])([1, 2])
-    for flow, other in zip(batch.flows, same.flows, strict=True):
-        assert torch.equal(flow.indices, other.indices)
-        assert torch.equal(flow.data["visits"], other.data["visits"])
-
-
 def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
     graph = typed_graph(5)
     sampler = RandomWalkSampler(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from _support.effort import few_or_many_draws
 from _support.graphs import RELATIONS, TYPES, typed_graph
-from _support.sampler_reference import draw, picked_positions, rows_drawn
+from _support.sampler_reference import picked_positions
 from _support.views import viewed
-from _support.weighted_reference import draw_weighted
+from _support.weighted_reference import edges_by_kind
 
 from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
@@ -32,37 +32,13 @@ def rows_of_nodes(direction: str) -> dict[tuple[int, int], int]:
     return rows
 
 
-def relation_of(graph: Graph, edge: int) -> int:
-    return next(i for i, ids in enumerate(graph.schema.relations.values()) if edge in ids)
-
-
-def expected(
-    graph: Graph, fanouts: Any, ids: list[int], replace: bool, prob: str | None, **call: Any
-) -> Any:
-    rows = rows_of_nodes(call["direction"])
-    names = [relation[1] for relation in RELATIONS]
-
-    def draw_row(edges: list[int], key: int, v: int) -> list[int]:
-        drawn: list[int] = []
-        for i, relation in enumerate(RELATIONS):
-            count = (
-                fanouts
-                if isinstance(fanouts, int)
-                else fanouts.get(relation, fanouts.get(names[i], 0))
-            )
-            own = [e for e in edges if relation_of(graph, e) == i]
-            if own and count and prob is not None:
-                drawn += [
-                    own[p]
-                    for p in draw_weighted(
-                        graph.edata[prob][own].tolist(), count, replace, key, rows[v, i]
-                    )
-                ]
-            elif own and count:
-                drawn += draw(own, count, replace, key, rows[v, i])
-        return drawn
-
-    return rows_drawn(graph, ids, draw_row, **call)
+def expected(graph: Graph, fanouts: Any, ids: list[int], **options: Any) -> Any:
+    rows = rows_of_nodes(options["direction"])
+    counts = [fanouts] * len(RELATIONS)
+    if not isinstance(fanouts, int):
+        counts = [fanouts.get(name, fanouts.get(name[1], 0)) for name in RELATIONS]
+    kinds = graph.schema.relations_of(np.arange(graph.num_edges)).tolist()
+    return edges_by_kind(graph, ids, counts, lambda e: kinds[e], lambda v, i: rows[v, i], **options)
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -96,27 +72,7 @@ def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: in
     assert_reproducible(sampler, seeds)
 
 
-def test_rows_exist_for_relations_that_can_enter_a_type_only() -> None:
-    graph = typed_graph(0)
-    edges = NeighborSampler(graph, [1]).reader.edges
-    assert edges.num_rows == 7 * 1 + 1 * 1 + 0 + 12 * 4
-    assert np.shares_memory(edges.indices, graph.indices)  # in-edges lie by relation already
-    one = Graph.from_edges([0, 1], [1, 2])
-    assert np.shares_memory(NeighborSampler(one, [1]).reader.edges.indptr, one.indptr)
-
-
 def test_a_full_neighbourhood_keeps_all_edges_in_their_order() -> None:
     graph = typed_graph(1)
     batch = FullSampler(graph, 2)(range(20))
     assert batch.flows[-1].parent_eid.tolist() == graph.in_edges(range(20))[2].tolist()
-
-
-def test_one_relation_named_is_the_graph_without_types() -> None:
-    src, dst = np.random.default_rng(0).integers(0, 9, (2, 50))
-    plain = Graph.from_edges(src, dst, num_nodes=9)
-    one = Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
-    for fanouts in ([3, 2], [{"edge": 3}, 2]):
-        names = [{"e": 3}, 2] if isinstance(fanouts[0], dict) else fanouts
-        batch = NeighborSampler(plain, fanouts)([1, 2])
-        same = NeighborSampler(one, names)([1, 2])
-        assert picked_positions(batch) == picked_positions(same)

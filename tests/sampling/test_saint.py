@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import chi_square, key_of, random_graph
+from _support.strategies import calls, masks
 from _support.subgraph_reference import (
     assert_is_induced,
     key_of_batch,
@@ -52,18 +53,14 @@ def reference(kind: str, graph: Graph, direction: str, keep, key: int) -> list[i
 def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     """The reference draws in plain Python; nodes, edges and order must be the same."""
     direction = data.draw(st.sampled_from(["in", "out"]))
-    each = st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
-    mask = data.draw(st.just([True] * graph.num_edges) | each)
-    which = {
-        "epoch": data.draw(st.integers(0, 3)),
-        "batch_number": data.draw(st.none() | st.integers(0, 3)),
-    }
+    mask = data.draw(masks(graph))
+    which = data.draw(calls)
     options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
-    if kind != "walk" and not any(mask):
+    if kind != "walk" and not mask.any():
         with pytest.raises(ValueError, match=f"kind='{kind}' draws"):
-            viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
+            viewed(SaintSampler, graph.view(where=mask), 2, **options)
         return
-    sampler = viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
+    sampler = viewed(SaintSampler, graph.view(where=mask), 2, **options)
     nodes = reference(
         kind,
         graph,
@@ -188,26 +185,3 @@ def test_edges_left_out_for_a_while(kind):
         kept = ~torch.isin(whole.flows[0].parent_eid, torch.tensor([0, 4]))
         assert torch.equal(less.flows[0].weight, whole.flows[0].weight[kept])
         assert torch.equal(less.back.data["loss_weight"], whole.back.data["loss_weight"])
-
-
-@pytest.mark.parametrize(
-    ("seeds", "error", "words"),
-    [
-        (
-            [],
-            ValueError,
-            "seeds must be the number of one subgraph, .* got 0; in a NodeFlowLoader set "
-            "batch_size=1",
-        ),
-        ([1, 2], ValueError, "seeds must be the number of one subgraph, .* got 2"),
-        ([-1], IndexError, r"seeds\[0\] is -1, but subgraph ids go from 0"),
-        ([2**62], IndexError, rf"seeds\[0\] is {2**62}"),
-        ([0.5], TypeError, "seeds must hold integer subgraph ids"),
-        (7, TypeError, "seeds must be a tensor, an array or a list of subgraph ids, got int 7"),
-    ],
-)
-def test_bad_seeds(seeds, error, words):
-    sampler = viewed(SaintSampler, SMALL, 1, **KINDS["node"])
-    with pytest.raises(error, match=words):
-        sampler(seeds)
-    assert sampler([2**62 - 1]).num_flows == 1

@@ -49,11 +49,8 @@ def law_out(graph: Graph) -> list:
     ("graph", "options", "once"), CASES, ids=[str(options) for _, options, _ in CASES]
 )
 def test_exact_weights_are_unbiased(graph, options, once):
-    """Over all sequences of draws: p, then the weighted sums, then the losses; all in fractions, so
-    exactly.
-
-    The weights of the very same subgraphs as the package gives them are compared with these
-    fractions.
+    """Over all sequences of draws, in fractions: an edge (u, v) that is there counts 1 in the mean
+    of the subgraphs with v if its weight is P(v) / P(u, v), and a node's loss if it is 1 / P(v).
     """
     law = subsets_by_chance(law_out(graph) if once is None else once(), options["budget"])
     sampler = viewed(SaintSampler, graph, 1, **options)
@@ -73,18 +70,6 @@ def test_exact_weights_are_unbiased(graph, options, once):
     assert sampler.estimand().tolist() == [
         float(a) if p else 0 for a, p in zip(amount, two, strict=True)
     ]
-
-    value = [Fraction(3), Fraction(-7), Fraction(1, 3), Fraction(100), Fraction(11), Fraction(5)]
-    for v in (v for v in range(graph.num_nodes) if one[v]):
-        inside = [e for e, ends in enumerate(pairs) if ends[1] == v]
-        mean = sum(
-            p / one[v] * sum(scale[e] * value[pairs[e][0]] for e in inside if pairs[e][0] in nodes)
-            for nodes, p in law.items()
-            if v in nodes
-        )
-        assert mean == sum(amount[e] * value[pairs[e][0]] for e in inside if two[e])
-    losses = sum(p * sum(value[v] / one[v] for v in nodes) for nodes, p in law.items())
-    assert losses == sum(x for x, p in zip(value, one, strict=False) if p)
 
     seen = set()
     for number in range(20_000):

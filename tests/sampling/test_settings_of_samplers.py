@@ -30,7 +30,6 @@ from nodeflow import (
 from nodeflow._core.edges.view import Reader
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.sampling._options import arguments
 from nodeflow.sampling.base import BoundSampler, Edges, RowSampler, SamplerBase
 
 GRAPH = graph_of_all()
@@ -261,23 +260,6 @@ def test_a_sampler_says_what_a_seed_draws():
     assert repr(LaborSampler(graph, [10, 5])).endswith("# flow order: a seed draws about 5")
     for other in (LadiesSampler(graph, [5]), LinkSampler(sampler), FullSampler(graph, 2)):
         assert "#" not in repr(other)
-
-
-def test_what_a_base_class_takes_by_place_is_passed_on_by_name() -> None:
-    class Base(RowSampler):
-        def __init__(self, graph: Graph, k: int = 1, **options) -> None:
-            super().__init__(graph, k, **options)
-
-        def draw_rows(self, edges, rows, step):
-            raise NotImplementedError
-
-    class Below(Base):
-        def __init__(self, graph: Graph, **options) -> None:
-            super().__init__(graph, **options)
-
-    for kind in (Base, Below):
-        assert list(arguments(kind)) == ["k", "num_flows", "edge_type", *SHARED]
-    assert Below(star(2), k=3).num_flows == 3
 
 
 TYPED = Graph.typed(

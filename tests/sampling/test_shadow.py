@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import chi_square, random_graph, star
+from _support.strategies import calls, masks
 from _support.subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
 from _support.views import viewed
 from hypothesis import given, strategies as st
@@ -49,22 +50,16 @@ def test_the_same_scopes_as_the_description(graph, data):
     num_flows = data.draw(st.integers(1, 3))
     replace = data.draw(st.booleans())
     direction = data.draw(st.sampled_from(["in", "out"]))
-    mask = data.draw(
-        st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
-    )
-    kept = None if mask is None else np.array(mask, np.bool_)
+    mask = data.draw(masks(graph))
     options = {
         "replace": replace,
         "direction": direction,
-        "edge_filter": kept,
+        "edge_filter": mask,
         "seed": data.draw(st.integers(0, 3)),
     }
-    which = {
-        "epoch": data.draw(st.integers(0, 3)),
-        "batch_number": data.draw(st.none() | st.integers(0, 3)),
-    }
+    which = data.draw(calls)
     sampler = viewed(ShadowSampler, graph, num_flows, depth, fanout, **options)
-    rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
+    rows = rows_of(graph, direction, lambda e: mask[e])
     key = key_of_batch("shadow", asked, seed=options["seed"], **which)
     batch = sampler(asked, **which)
     assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)

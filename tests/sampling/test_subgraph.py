@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import random_graph
+from _support.strategies import edge_ids, masks
 from _support.subgraph_reference import assert_is_induced, induced, rows_of
 from hypothesis import given, strategies as st
 
@@ -35,22 +36,15 @@ class Half(SubgraphSampler):
 def test_edges_are_those_among_the_nodes(graph, data):
     nodes = data.draw(st.permutations(range(graph.num_nodes)))[: data.draw(st.integers(0, 7))]
     direction = data.draw(st.sampled_from(["in", "out"]))
-    mask = data.draw(
-        st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
-    )
-    kept = None if mask is None else np.array(mask, np.bool_)
-    sampler = Given(graph.view(direction, where=kept), 2)
-    rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
+    mask = data.draw(masks(graph))
+    sampler = Given(graph.view(direction, where=mask), 2)
+    rows = rows_of(graph, direction, lambda e: mask[e])
     batch = sampler(nodes)
     assert_is_induced(batch, rows, nodes)
     assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
     assert batch.flows[0].structure is batch.flows[1].structure
-    out = (
-        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=3))
-        if graph.num_edges
-        else []
-    )
-    left = rows_of(graph, direction, lambda e: (mask is None or mask[e]) and e not in out)
+    out = data.draw(edge_ids(graph, 3))
+    left = rows_of(graph, direction, lambda e: mask[e] and e not in out)
     assert_is_induced(sampler.without_edges(out[:1]).without_edges(out[1:])(nodes), left, nodes)
 
 

@@ -22,23 +22,21 @@ import torch
 from _support.layerwise_reference import DRAWS
 from _support.sampler_reference import chi_square, star
 from _support.views import viewed
-from torch import Tensor
+from _support.weighted_reference import assert_unbiased_exactly, uniform_law
 
 from nodeflow import (
     BernoulliSampler,
     FastGCNSampler,
-    FullSampler,
     Graph,
     LaborSampler,
     LadiesSampler,
     LayerSampler,
     NeighborSampler,
     RandomWalkSampler,
-    Sampler,
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling.base import Choice, SamplerBase, Step
+from nodeflow.sampling.base import SamplerBase
 
 
 def drawn(
@@ -111,6 +109,12 @@ def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
     assert counts.size == degree**fanout
     if degree > 1:
         assert chi_square(counts) < 1
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_weighted_sums_are_unbiased_exactly(replace):
+    batch = NeighborSampler(star(5, hubs=1000), [2], replace=replace)(range(1000))
+    assert_unbiased_exactly(batch, 5, uniform_law(range(5), 2, replace=replace))
 
 
 # ---- hubs
@@ -221,78 +225,6 @@ def test_reshuffled_order_is_uniform():
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert counts.size == 120
     assert chi_square(counts) < 1
-
-
-class Chosen(Sampler):
-    """Edges as a function of the destinations and the step chooses them."""
-
-    def __init__(
-        self, graph: Graph, num_flows: int, fn: Callable[..., Choice], **options: Any
-    ) -> None:
-        self.fn = fn
-        super().__init__(graph, num_flows, **options)
-
-    def choose(self, dst: Tensor, step: Step) -> Choice:
-        return self.fn(dst, step)
-
-
-def subsets(degree: int, fanout: int) -> list[tuple[int, ...]]:
-    return list(itertools.combinations(range(degree), min(degree, fanout)))
-
-
-@pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
-def test_weighted_sum_is_unbiased_exactly(options):
-    """Two flows on five nodes: probability times estimate, summed over every choice of every node,
-    is the full sum.
-
-    Fresh draws make the two-flow estimate unbiased too. With reuse a node that is a destination
-    twice (0 is its own neighbour's neighbour) uses one draw in both flows, so there only the last
-    flow is compared.
-    """
-    edges = [(1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (4, 1), (2, 3), (3, 2), (4, 2)]
-    graph = Graph.from_edges(*zip(*edges, strict=True))
-    degree = np.diff(graph.indptr)
-    fanout = 2
-    h = torch.tensor([1.0, -2.0, 3.5, 7.0, 0.25], dtype=torch.float64)
-    full = FullSampler(graph, 2, include_dst=options.get("include_dst", True))([0, 1])
-
-    def through(batch, levels: int) -> Tensor:
-        value = h[batch.layers[2 - levels].parent_nid]
-        for i in range(2 - levels, 2):
-            value = batch.flows[i].aggregate(value, "sum", weight=batch.flows[i].weight.double())
-        return value
-
-    # a table says which subset each (flow, node) takes; all tables together are the probability
-    # space
-    slots = [(flow, v) for flow in ((1,) if options.get("reuse") else (1, 0)) for v in range(5)]
-    slots = [(flow, v) for flow, v in slots if flow == 0 or v in (0, 1) or options.get("reuse")]
-    spaces = [subsets(degree[v], fanout) for _, v in slots]
-    mean = [torch.zeros(2, dtype=torch.float64) for _ in range(2)]
-    total = 0.0
-    for picks in itertools.product(*spaces):
-        table = dict(zip(slots, picks, strict=True))
-        probability = math.prod(1 / len(space) for space in spaces)
-
-        def choose(dst: Tensor, step: Step, table=table) -> Choice:
-            chosen = [table[1 if options.get("reuse") else step.flow, v] for v in dst.tolist()]
-            starts = graph.indptr[dst.numpy()]
-            positions = [
-                s + p for s, picked in zip(starts.tolist(), chosen, strict=True) for p in picked
-            ]
-            sizes = [len(picked) for picked in chosen]
-            weight = [
-                degree[v] / len(p) for v, p in zip(dst.tolist(), chosen, strict=True) for _ in p
-            ]
-            return Choice(np.cumsum([0, *sizes]), np.array(positions, np.int64), weight=weight)
-
-        batch = Chosen(graph, 2, choose, **options)([0, 1])
-        for levels in (1, 2):
-            mean[levels - 1] += probability * through(batch, levels)
-        total += probability
-    assert total == pytest.approx(1, abs=1e-12)
-    torch.testing.assert_close(mean[0], through(full, 1), rtol=0, atol=1e-12)
-    if not options.get("reuse"):
-        torch.testing.assert_close(mean[1], through(full, 2), rtol=0, atol=1e-12)
 
 
 ROWS: dict[str, Any] = {

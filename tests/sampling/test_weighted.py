@@ -1,8 +1,8 @@
 """NeighborSampler with ``prob``: its exact law, its weights, and the very draws.
 
 The proof has four steps. The laws of the methods over whole subsets, in fractions, have the
-promised probabilities as marginals (Sampford's), and that of Deville's method is that of the
-ordered pivotal method (another algorithm, with the same law by a theorem). Alias tables say, in
+promised probabilities as marginals: Sampford's, and that of the ordered pivotal method (another
+algorithm, which has the law of Deville's by a theorem). Alias tables say, in
 fractions, what the weights say. The package draws exactly what a Python version of the methods
 draws. And counts of whole subsets agree with the laws.
 
@@ -30,6 +30,7 @@ from _support.sampler_reference import (
     random_graph,
 )
 from _support.weighted_reference import (
+    assert_unbiased_exactly,
     by_rejection,
     crowd,
     draw_weighted,
@@ -40,7 +41,6 @@ from _support.weighted_reference import (
     sampford,
     strata,
     subset_table,
-    systematic,
     weighted_edges,
 )
 
@@ -70,27 +70,22 @@ SHORT = [  # no probability is above 1/2, and few draws are repeats: Sampford's 
 # ---- the law
 
 
-@pytest.mark.parametrize(("weights", "k"), LISTS)
-def test_devilles_law_is_the_pivotal_one_with_the_promised_marginals(weights, k):
-    pi = inclusion(weights, k)
-    assert sum(pi) == k
-    law = systematic(pi)
-    assert law == pivotal(pi)
-    assert sum(law.values()) == 1
-    assert marginals(law, len(pi)) == pi
-    assert {len(subset) for subset in law} == {k}
-
-
-def test_the_law_of_random_lists():
+def test_the_pivotal_law_has_the_promised_marginals():
+    """Deville's method has the law of the ordered pivotal method (Chauvet 2012)."""
     rng = random.Random(0)
+    lists = list(LISTS)
     for _ in range(60):
         weights = [rng.choice([0, 1, 2, 3, 7, 20]) for _ in range(rng.randint(2, 6))]
         k = rng.randint(1, len(weights))
-        if sum(w > 0 for w in weights) <= k:
-            continue
+        if sum(w > 0 for w in weights) > k:
+            lists.append((weights, k))
+    for weights, k in lists:
         pi = inclusion(weights, k)
-        assert systematic(pi) == pivotal(pi)
-        assert marginals(pivotal(pi), len(pi)) == pi
+        law = pivotal(pi)
+        assert sum(pi) == k
+        assert sum(law.values()) == 1
+        assert marginals(law, len(pi)) == pi
+        assert {len(subset) for subset in law} == {k}
 
 
 @pytest.mark.parametrize(("weights", "k"), SHORT)
@@ -151,6 +146,9 @@ def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k)
     single = np.array(weights) / sum(weights)
     chance = np.array([math.prod(single[c // d**j % d] for j in range(k)) for c in range(d**k)])
     assert not counts[chance == 0].any()
+    # of Hansen and Hurwitz 1943
+    wanted = 1 / (k * torch.from_numpy(single)[rows.ravel()])
+    torch.testing.assert_close(batch.flows[0].weight.double(), wanted, rtol=1e-7, atol=0)
     if (chance > 0).sum() > 1:
         assert chi_square(counts[chance > 0], chance[chance > 0] * hubs) < 1
 
@@ -163,60 +161,17 @@ def test_unbiased_exactly(weights, k):
     """Probability times estimate over all subsets is the full sum; the package has these weights
     for each subset.
     """
-    pi = inclusion(weights, k)
-    d = len(weights)
-    law = law_of(weights, k)
-    a = [
-        Fraction(3, 2),
-        Fraction(-2),
-        Fraction(1, 4),
-        Fraction(5),
-        Fraction(0),
-        Fraction(-7, 8),
-        Fraction(3),
-    ][:d]
-    h = [Fraction(v) for v in (3, -1, 4, 1, -5, 9, 2)][:d]
-    estimate = {s: sum(a[i] / pi[i] * h[i] for i in s) for s in law}
-    total = sum(x * y for x, y, p in zip(a, h, pi, strict=True) if p > 0)
-    assert sum(law[s] * estimate[s] for s in law) == total
-    graph = crowd(weights, 600)
-    graph.edata["a"] = torch.tensor([float(x) for x in a], dtype=torch.float64).repeat(600)
+    batch = NeighborSampler(crowd(weights, 8000), [k], prob="w")(range(8000))
+    assert_unbiased_exactly(batch, len(weights), law_of(weights, k))
+    pi = torch.tensor([float(p) for p in inclusion(weights, k)], dtype=torch.float64)
+    flow = batch.flows[0]
+    wanted = 1 / pi[flow.parent_eid % len(weights)]
+    torch.testing.assert_close(flow.weight.double(), wanted, rtol=2**-23, atol=0)
+    graph = crowd(weights, 2)
+    graph.edata["a"] = torch.arange(2.0 * len(weights)) - 3
+    possible = torch.tensor(weights * 2) > 0
     sampler = NeighborSampler(graph.view(weight="a"), [k], prob="w")
-    assert sampler.estimand()[:d].tolist() == [
-        float(x) if p > 0 else 0 for x, p in zip(a, pi, strict=True)
-    ]
-    flow = sampler(range(600)).flows[0]
-    seen = set()
-    for places, own in zip((flow.parent_eid % d).split(k), flow.weight.split(k), strict=True):
-        seen.add(tuple(sorted(places.tolist())))
-        expected = [float(a[i] / pi[i]) for i in places.tolist()]
-        assert own.tolist() == pytest.approx(expected, rel=2**-23, abs=0)
-    assert seen == set(law)
-
-
-def test_with_replacement_unbiased_exactly_and_its_variance():
-    """Enumeration of all sequences; the variance is sum p (x / p - X)^2 / k (Hansen and Hurwitz
-    1943).
-    """
-    weights = [1, 5, 0, 2]
-    x = [3.0, -2.0, 9.0, 7.0]
-    k = 3
-    d = len(weights)
-    graph = crowd(weights, 300)
-    flow = NeighborSampler(graph, [k], prob="w", replace=True)(range(300)).flows[0]
-    inverse = {}
-    for place, own in zip((flow.parent_eid % d).tolist(), flow.weight.tolist(), strict=True):
-        assert inverse.setdefault(place, own) == own == np.float32(8 / (k * weights[place]))
-    total = mean = square = 0.0
-    for sequence in itertools.product(range(d), repeat=k):
-        chance = math.prod(weights[i] / 8 for i in sequence)
-        estimate = sum(x[i] * 8 / (k * weights[i]) for i in sequence if chance)
-        total = total + chance
-        mean = mean + chance * estimate
-        square = square + chance * estimate**2
-    full = x[0] + x[1] + x[3]
-    formula = sum(w / 8 * (v * 8 / w - full) ** 2 for v, w in zip(x, weights, strict=True) if w) / k
-    assert (total, mean, square - mean**2) == pytest.approx((1, full, formula), abs=1e-9)
+    assert sampler.estimand().equal(graph.edata["a"].double() * possible)
 
 
 # ---- the very same draws

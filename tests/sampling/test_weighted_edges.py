@@ -153,6 +153,3 @@ def test_a_column_that_is_a_view():
     expected = fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9)))
     graph.edata["w"] = both[:, 1].clone()
     assert fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9))) == expected
-
-
-# ---- what is refused
