@@ -115,18 +115,6 @@ class FileRows(RowsBase):
             self._read_pieces(begin[some], sizes[some], (ends - sizes)[some], out)
         return out
 
-    def blocks(self, ids: Ints) -> int:
-        """Return how many bytes the blocks have in which ascending, distinct rows lie: those of the
-        page cache, or past it of the disk.
-        """
-        block = self._block if self.direct else _BLOCKS[-1]
-        begin = self._start + ids * self._row
-        if not len(ids) or not self._row:
-            return 0
-        first = begin // block
-        last = (begin + self._row - 1) // block
-        return int((last - first + 1).sum() - (first[1:] == last[:-1]).sum()) * block
-
     def _read_pieces(self, first: Ints, count: Ints, to: Ints, out: Tensor) -> None:
         """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``,
         for all i.

@@ -18,7 +18,12 @@ from nodeflow.storage._plan import ReadPlan
 
 def served(plan: ReadPlan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield what ``plan.advance`` returns until the last of the coming batches."""
-    while (step := plan.advance(lambda: next(coming, None))) is not None:
+    while True:
+        while plan.lacks_batches and (ids := next(coming, None)) is not None:
+            plan.foresee(ids)
+        step = plan.advance()
+        if step is None:
+            return
         yield step
 
 

@@ -228,8 +228,6 @@ def test_every_setting_is_tried() -> None:
         "compile",
         "storage",
         "memory",
-        "pack",
-        "space",
         "share",
         "halo",
     }
