@@ -369,8 +369,6 @@ def check_array(folder: Path, array: ArrayFile) -> None:
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
-    if 0 in array.shape:  # nothing to map
-        return np.zeros(array.shape, numpy_type(array.torch_type))
     return map_file(folder / array.file, mode)
 
 

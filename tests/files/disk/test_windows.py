@@ -176,7 +176,7 @@ def test_rows_of_files_without_pread(tmp_path: Path, windows: None) -> None:
     out[:] = torch.arange(120.0).reshape(60, 2)
     ids = torch.randint(0, 60, (200,), generator=torch.Generator().manual_seed(0))
     assert storage.open(tmp_path / "x.npy").fetch(ids).equal(out[ids])
-    with pytest.raises(OSError, match="cannot read past"):
+    with pytest.raises(OSError, match="cannot be read past"):
         storage.open(tmp_path / "x.npy", direct=True)
 
 
