@@ -18,7 +18,7 @@ from nodeflow._core.base.types import Floats, NumbersLike
 from nodeflow._core.rows.base import decoded, stored
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._core.runtime.workers import Workers
-from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
+from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
@@ -43,7 +43,7 @@ class Reads:
     >>> reads.hit_rate
     0.75
     >>> reads
-    Reads(batches=2, rows=100, read=25, hit_rate=0.750, bytes=1600)
+    Reads(batches=2, rows=100, read=25, bytes=1600)
     """
 
     batches: int = 0
@@ -55,12 +55,6 @@ class Reads:
     def hit_rate(self) -> float:
         """Share of the rows that were in memory; NaN before the first."""
         return 1 - self.read / self.rows if self.rows else float("nan")
-
-    def __repr__(self) -> str:
-        return (
-            f"Reads(batches={self.batches}, rows={self.rows}, read={self.read}, "
-            f"hit_rate={self.hit_rate:.3f}, bytes={self.bytes})"
-        )
 
 
 class Lookahead:
@@ -369,12 +363,11 @@ def _divided(
     planned: dict[str | None, dict[int, list[str]]] = {}
     others: dict[int, list[str]] = {}
     copied: list[tuple[int, str | None, str]] = []
-    chosen = dict(node_columns(empty, loader.ndata))
     # An empty batch says which columns each layer and type gets, with the rules of the loader
     # itself.
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
-        columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
+        columns: list[tuple[str | None, str]] = [(None, name) for name in layer.data]
         for node_type, frame in layer.typed_frames().items():
             columns += [(node_type, name) for name in frame]
         # the loader copies by name, for all types at once: a tensor whose name a fetched column of

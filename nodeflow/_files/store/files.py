@@ -264,19 +264,14 @@ class FileStore(Store):
                 "present ones"
             )
         expected = self._manifest(int(number))
-        differs = [
-            words.get(fact, f"with {fact} {manifest.facts.get(fact)}, not {value}")
-            for fact, value in self._facts.items()
-            if manifest.facts.get(fact) != value
-        ]
-        unsealed = {name: replace(array, checksum=0) for name, array in manifest.arrays.items()}
-        if unsealed != expected.arrays:
-            differs.append(f"with arrays {_in_words(manifest)}, not {_in_words(expected)}")
-        if differs:
-            raise ValueError(
-                f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another "
-                "folder, or delete that one"
-            )
+        there = {**manifest.facts, "arrays": _in_words(manifest)}
+        for fact, value in {**self._facts, "arrays": _in_words(expected)}.items():
+            if there.get(fact) != value:
+                how = words.get(fact, f"with {fact} {there.get(fact)}, not {value}")
+                raise ValueError(
+                    f"{self.folder} holds {with_article(self._kind)} {how}; choose another "
+                    "folder, or delete that one"
+                )
         if manifest.arrays != expected.arrays:  # rows may change from here on
             expected.write(self.folder)
         return int(number)
