@@ -312,17 +312,3 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
         ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"
     ):
         rows.fetch(torch.tensor([1]))
-
-
-@pytest.mark.parametrize("threads", [3, 1])
-def test_threads_are_begun_once_and_by_large_fetches_only(threads: int, tmp_path: Path) -> None:
-    storage.create(tmp_path / "x.npy", (100, 2))
-    rows = storage.open(tmp_path / "x.npy", threads=threads)
-    rows.fetch(torch.arange(31))  # not worth a second thread
-    assert rows._workers is None
-    rows.fetch(torch.arange(100))
-    first = rows._workers
-    rows.fetch(torch.arange(100))
-    assert rows._workers is first
-    assert (first is None) == (threads == 1)
-    assert first is None or first[1]._begun == threads - 1

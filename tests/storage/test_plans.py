@@ -121,18 +121,6 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
     assert len(last[0]) == 3 * nodes // 10
 
 
-@pytest.mark.parametrize("window", [1, 2, 5])
-@pytest.mark.parametrize("later", [0, 1])
-def test_a_window_ends_with_its_last_batch(window: int, later: int) -> None:
-    """A row that its last batch uses stays, although another one is hotter; one that is used later
-    does not.
-    """
-    between = [np.array([2 + k]) for k in range(window - 1 + later)]
-    batches = [np.array([0, 1]), *between, np.array([1])]
-    steps = list(served(ReadPlan(9, 1, window, -np.arange(9.0)), iter(batches)))
-    assert (steps[-1][1][0] >= 0) == (later == 0)
-
-
 def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
     plan = ReadPlan(4, 2, 1, None)
     batches = [np.array([0, 1]), np.array([0, 1])]
