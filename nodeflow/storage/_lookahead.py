@@ -146,7 +146,9 @@ class Lookahead:
             check_length(values, "heat", graph.num_nodes, "node")
         # those of which the largest part would fit come first: what they leave of their shares goes
         # to the others
-        reads = {part: part.bytes_of(first) + 1 for part in self._parts}
+        reads = dict.fromkeys(self._parts, 1)
+        if first is not None:
+            reads = {part: len(part.ids(first)) * part.row + 1 for part in self._parts}
         left = sum(reads.values())
 
         def largest_fit(part: _Part) -> float:
@@ -300,12 +302,6 @@ class _Part:
             return ids
         return np.unique(ids)
 
-    def bytes_of(self, batch: NodeFlow | None) -> int:
-        """Return how many bytes of rows a batch reads, none where there is no batch."""
-        if batch is None:
-            return 0
-        return len(self.ids(batch)) * self.row
-
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
 
@@ -367,21 +363,21 @@ def _divided(
     # itself.
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
-        columns: list[tuple[str | None, str]] = [(None, name) for name in layer.data]
-        for node_type, frame in layer.typed_frames().items():
-            columns += [(node_type, name) for name in frame]
-        # the loader copies by name, for all types at once: a tensor whose name a fetched column of
-        # another type has is copied here
-        tensors = [
-            (node_type, name)
-            for node_type, name in columns
-            if isinstance(_frame(graph, node_type)[name], Tensor)
-        ]
-        fetched = [column for column in columns if column not in tensors]
-        names = {name for _, name in fetched}
-        for type_name, name in fetched:
-            planned.setdefault(type_name, {}).setdefault(i, []).append(name)
-        copied += [(i, *column) for column in tensors if column[1] in names]
-        others[i] = list(dict.fromkeys(name for _, name in tensors if name not in names))
+        in_memory: dict[tuple[str | None, str], bool] = {}
+        frames: list[tuple[str | None, Frame]] = [(None, layer.data), *layer.typed_frames().items()]
+        for node_type, frame in frames:
+            for name in frame:
+                in_memory[node_type, name] = isinstance(_frame(graph, node_type)[name], Tensor)
+        fetched = {name for (_, name), is_tensor in in_memory.items() if not is_tensor}
+        others[i] = []
+        for (type_name, name), is_tensor in in_memory.items():
+            if not is_tensor:
+                planned.setdefault(type_name, {}).setdefault(i, []).append(name)
+            # the loader copies by name, for all types at once: a tensor whose name a fetched column
+            # of another type has is copied here
+            elif name in fetched:
+                copied.append((i, type_name, name))
+            elif name not in others[i]:
+                others[i].append(name)
     parts = [_Part(graph, node_type, layers) for node_type, layers in planned.items()]
     return parts, others, copied
