@@ -32,7 +32,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import gettempdir
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -336,9 +335,6 @@ KINDS: dict[str, Callable[..., Iterable[NodeFlow]]] = {
     ),
     "presample": cached(lambda graph, loader: storage.presample(loader, [0])),
     "lookahead": lambda graph, loader, room, epochs: storage.Lookahead(loader, room, epochs=epochs),
-    "packed": lambda graph, loader, room, epochs: storage.Lookahead(
-        loader, room, epochs=epochs, pack=gettempdir()
-    ),
 }
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     ),
     "larger_than_memory.py": (
         "--data {tmp} --scale 13 --edge-factor 4 --width 16 --batches 2 --epochs 1",
-        ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead", "packed"],
+        ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead"],
     ),
     "building.py": (
         f"{RMAT} --memory 50_MB",

@@ -16,9 +16,9 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints, blaming
 from nodeflow._core.base.types import Array
-from nodeflow._core.rows.csr import check_parts
+from nodeflow._core.rows.csr import check_parts, csr_tensor
 from nodeflow._core.rows.rows import Rows, as_array, concat_rows, from_numpy, slice_rows
-from nodeflow._files.disk.arrays import ArrayFile, map_csr, narrow_column, numpy_type, read_header
+from nodeflow._files.disk.arrays import ArrayFile, narrow_column, numpy_type, read_header
 from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed._partitions import Partitions
 from nodeflow.distributed._split import id_type, sums
@@ -74,7 +74,8 @@ def read_sparse(folder: Path, array: ArrayFile) -> Tensor:
     files = ", ".join(str(folder / plain.file) for plain in array.plain)
     with blaming(f"{files}: damaged sparse rows", ValueError, IndexError):
         check_parts(parts[0], parts[1], parts[2], array.shape)
-    return map_csr(folder, array, *parts)
+    rows, width = array.shape
+    return csr_tensor(parts[0], parts[1], parts[2], (rows, width))
 
 
 _PIECE = 2**20  # bytes exchanged at a time

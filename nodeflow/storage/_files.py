@@ -68,28 +68,13 @@ class FileRows(RowsBase):
         self._row = row_bytes(self)
         self.bytes_read = 0
         self._lock = threading.Lock()
-        if direct and not hasattr(os, "O_DIRECT"):
-            raise OSError(
-                f"this system cannot read past its page cache: open {path} with direct=False"
-            )
-        flags = os.O_RDONLY
-        if direct:
-            flags |= os.O_DIRECT
-        try:
-            self._file = os.open(path, flags)
-        except OSError as error:
-            if direct and path.is_file():
-                raise OSError(
-                    error.errno,
-                    f"{error.strerror}: its file system cannot read past the page cache",
-                    str(path),
-                ) from None
-            raise
-        # Not in __del__, which may not run when the interpreter ends.
-        weakref.finalize(self, os.close, self._file)
         self._block = 1
         if direct:
-            self._block = _block_of(self._file, path)
+            self._file, self._block = _opened_direct(path)
+        else:
+            self._file = os.open(path, os.O_RDONLY)
+        # Not in __del__, which may not run when the interpreter ends.
+        weakref.finalize(self, os.close, self._file)
         self._workers: tuple[int, Workers] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,18 +99,6 @@ class FileRows(RowsBase):
         if some.any():
             self._read_pieces(begin[some], sizes[some], (ends - sizes)[some], out)
         return out
-
-    def blocks(self, ids: Ints) -> int:
-        """Return how many bytes the blocks have in which ascending, distinct rows lie: those of the
-        page cache, or past it of the disk.
-        """
-        block = self._block if self.direct else _BLOCKS[-1]
-        begin = self._start + ids * self._row
-        if not len(ids) or not self._row:
-            return 0
-        first = begin // block
-        last = (begin + self._row - 1) // block
-        return int((last - first + 1).sum() - (first[1:] == last[:-1]).sum()) * block
 
     def _read_pieces(self, first: Ints, count: Ints, to: Ints, out: Tensor) -> None:
         """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``,
@@ -247,10 +220,14 @@ def _aligned(size: int) -> Array:
     return memory[begin : begin + size]
 
 
-def _block_of(file: int, path: Path) -> int:
-    """Return the size of the blocks that a file opened with O_DIRECT is read in."""
-    for block in _BLOCKS:
-        with suppress(OSError):
-            os.preadv(file, [memoryview(_aligned(block).data)], 0)
-            return block
+def _opened_direct(path: Path) -> tuple[int, int]:
+    """Open a file past the page cache; return its descriptor, and the size of its blocks."""
+    # not every system has the flag, and not every file system takes it, or says so at once
+    with suppress(AttributeError, OSError):
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        for block in _BLOCKS:
+            with suppress(OSError):
+                os.preadv(file, [memoryview(_aligned(block).data)], 0)
+                return file, block
+        os.close(file)
     raise OSError(f"{path} cannot be read past the page cache: open it with direct=False")

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,12 +18,11 @@ from nodeflow._core.base.types import Floats, NumbersLike
 from nodeflow._core.rows.base import decoded, stored
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._core.runtime.workers import Workers
-from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
+from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
-from nodeflow.storage._packed import OnDemand, Packed, as_place
 from nodeflow.storage._plan import DensePool, ReadPlan, SparsePool
 
 Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
@@ -40,31 +38,23 @@ class Reads:
         rows: rows that they needed, of every column.
         read: rows that were read; the others were in memory.
         bytes: bytes of the rows that were read.
-        packed: rows that were read from packed ones.
 
     >>> reads = Reads(batches=2, rows=100, read=25, bytes=1600)
     >>> reads.hit_rate
     0.75
     >>> reads
-    Reads(batches=2, rows=100, read=25, hit_rate=0.750, bytes=1600, packed=0)
+    Reads(batches=2, rows=100, read=25, bytes=1600)
     """
 
     batches: int = 0
     rows: int = 0
     read: int = 0
     bytes: int = 0
-    packed: int = 0
 
     @property
     def hit_rate(self) -> float:
         """Share of the rows that were in memory; NaN before the first."""
         return 1 - self.read / self.rows if self.rows else float("nan")
-
-    def __repr__(self) -> str:
-        return (
-            f"Reads(batches={self.batches}, rows={self.rows}, read={self.read}, "
-            f"hit_rate={self.hit_rate:.3f}, bytes={self.bytes}, packed={self.packed})"
-        )
 
 
 class Lookahead:
@@ -93,22 +83,13 @@ class Lookahead:
         prefetch: how many batches have their rows fetched ahead of the caller.
         heat: a number per node, such as ``degree_heat(graph)``. Of rows that no batch of the window
             uses, the hottest stay. It matters where the window is short.
-        pack: a folder for packed rows, best on another disk. Then the rows that coming batches read
-            are read once, in the order of the column, and written batch after batch, so that a
-            batch reads one range of a file instead of a block of the disk for every row. Only where
-            that takes fewer bytes of the disk, and for dense columns. Nothing is left in the
-            folder. It takes up to 80 bytes of memory for every packed row. None: never.
-        space: the most bytes of packed rows; as many batches as fit are packed at a time, at most
-            those of an epoch.
 
     Attributes:
         reads: counts of what has been read, see ``Reads``.
 
     Raises TypeError where no column can be planned (none of ``ndata`` is ``Rows``), and where
     batches cannot be drawn ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row
-    fits into ``memory``, or not the first batch into ``space``; OSError for a folder that cannot be
-    written to, or has less than ``space`` free. Errors of the rows and of their threads reach the
-    caller.
+    fits into ``memory``. Errors of the rows and of their threads reach the caller.
 
     >>> from nodeflow import Graph, NeighborSampler, storage
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -130,8 +111,6 @@ class Lookahead:
         epochs: int | None = None,
         prefetch: int = 2,
         heat: NumbersLike | None = None,
-        pack: str | Path | None = None,
-        space: int | str = "10 GB",
     ) -> None:
         check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
         first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
@@ -167,28 +146,18 @@ class Lookahead:
             check_length(values, "heat", graph.num_nodes, "node")
         # those of which the largest part would fit come first: what they leave of their shares goes
         # to the others
-        reads = {part: part.bytes_of(first) + 1 for part in self._parts}
-        most = sum(reads.values())
-        left = most
-        disk = as_bytes(space, "space", 1)
-        place = None if pack is None else as_place(pack, disk)
-        if place is not None and disk < most:
-            raise ValueError(
-                f"space is {space!r}, but the rows of the first batch take {most:,} bytes"
-            )
+        reads = dict.fromkeys(self._parts, 1)
+        if first is not None:
+            reads = {part: len(part.ids(first)) * part.row + 1 for part in self._parts}
+        left = sum(reads.values())
 
         def largest_fit(part: _Part) -> float:
             return len(part.nodes) * part.row / reads[part]
 
         for part in sorted(self._parts, key=largest_fit):
             size -= part.start(size * reads[part] // left, self._window, values)
-            part.foresee = self._foresee
-            part.reader = OnDemand(part.stored)
-            if place is not None and not any(map(is_sparse, part.stored.values())):
-                part.reader = Packed(part.stored, place, disk * reads[part] // most, len(loader))
             left -= reads[part]
-            part.forget()
-        self._coming: Iterator[list[Ints]] = iter(())
+        self._coming: Iterator[NodeFlow] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
         self.reads = Reads()
 
@@ -227,8 +196,8 @@ class Lookahead:
         start = self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
             for part in self._parts:
-                part.forget()
-            self._coming = self._ids(epoch, start)
+                part.plan.forget()
+            self._coming = self._draws(epoch, start)
         # an iteration that is left early has planned more than it gave
         self._foreseen = None
         # One thread: a plan serves batches in their order, and each copies rows that the one
@@ -245,34 +214,32 @@ class Lookahead:
             workers.stop()
             batches.close()
 
-    def _ids(self, epoch: int, start: int) -> Iterator[list[Ints]]:
-        """Yield the distinct nodes of each part whose rows the batches to come read, epoch by
-        epoch.
-        """
+    def _draws(self, epoch: int, start: int) -> Iterator[NodeFlow]:
+        """Yield the batches to come without their columns, epoch by epoch."""
         numbers: Iterable[int] = count(epoch)
         if self._epochs is not None:
             numbers = range(epoch, max(self._epochs, epoch + 1))
         for number in numbers:
-            for batch in self.loader.draws(number, start):
-                yield [part.ids(batch) for part in self._parts]
+            yield from self.loader.draws(number, start)
             start = 0
-
-    def _foresee(self) -> None:
-        """Tell all parts of one more batch, if there is one: their plans ask for it one after the
-        other.
-        """
-        for part, ids in zip(self._parts, next(self._coming, []), strict=False):
-            part.coming.append(ids)
 
     def _fetch(self) -> list[Fetched]:
         """Return the nodes of the next batch, and by name their rows of every planned column, of
         each part.
         """
         try:
+            # all plans are served together, so that they lack the same batches
+            while self._parts[0].plan.lacks_batches:
+                batch = next(self._coming, None)
+                if batch is None:
+                    break
+                for part in self._parts:
+                    part.plan.foresee(part.ids(batch))
             fetched = [part.fetch(self.reads) for part in self._parts]
-        except BaseException:  # rows that a plan counts as cached may not have been copied
+        except BaseException:
             for part in self._parts:
-                part.forget(all_rows=True)
+                # rows that its plan counts as cached may not have been copied
+                part.plan.empty()
             raise
         self.reads.batches += 1
         return fetched
@@ -298,14 +265,10 @@ class _Part:
     """The planned columns of one node type, or of all nodes, and the rows of them that are in
     memory.
 
-    ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all, ``coming``
-    the nodes of batches that the plan has not asked for yet. ``foresee`` adds a batch to these, if
-    there is one.
+    ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all.
     """
 
     plan: ReadPlan
-    reader: OnDemand
-    foresee: Callable[[], None]
 
     def __init__(self, graph: Graph, node_type: str | None, layers: dict[int, list[str]]) -> None:
         self.node_type = node_type
@@ -316,7 +279,6 @@ class _Part:
         self.columns: dict[str, Rows] = {name: cast(Rows, frame[name]) for name in names}
         self.stored = {name: stored(rows) for name, rows in self.columns.items()}
         self.row = sum(map(mean_bytes, self.stored.values()))
-        self.coming: deque[Ints] = deque()
 
     def start(self, memory: int, window: int, heat: Floats | None) -> int:
         """Begin with nothing in memory; returns how many bytes of ``memory`` the rows will take at
@@ -332,21 +294,6 @@ class _Part:
         }
         return room * self.row
 
-    def forget(self, *, all_rows: bool = False) -> None:
-        """Drop what is known of coming batches, and rows in memory that a plan which ran ahead
-        counts as others.
-        """
-        self.coming.clear()
-        if all_rows or self.reader.runs_ahead:
-            self.plan.empty()
-        self.plan.forget()
-        self._served = self.reader.serve(lambda: self.plan.advance(self._ids_ahead))
-
-    def _ids_ahead(self) -> Ints | None:
-        if not self.coming:
-            self.foresee()
-        return self.coming.popleft() if self.coming else None
-
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
         nodes = [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
@@ -355,12 +302,6 @@ class _Part:
             return ids
         return np.unique(ids)
 
-    def bytes_of(self, batch: NodeFlow | None) -> int:
-        """Return how many bytes of rows a batch reads, none where there is no batch."""
-        if batch is None:
-            return 0
-        return len(self.ids(batch)) * self.row
-
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
 
@@ -368,24 +309,21 @@ class _Part:
         """Return the nodes of the next batch, and by name their rows of every column; adds to the
         counts of reads.
         """
-        served = next(self._served, None)
-        if served is None:
+        step = self.plan.advance()
+        if step is None:
             raise RuntimeError(
                 "the loader gives more batches than it said; it was changed during an iteration"
             )
-        step, rows, packed = served
-        columns = {
-            name: decoded(self.columns[name], self.kept[name].serve(step.hit, step.kept, read))
-            for name, read in rows.items()
-        }
-        for read in rows.values():
-            if is_sparse(read):
-                reads.bytes += int(sparse_bytes(read).sum())
-            else:
-                reads.bytes += read.nbytes
+        missing = step.ids[step.hit < 0]
+        columns = {}
+        for name, column in self.stored.items():
+            rows = fetch_rows(column, torch.from_numpy(missing)).cpu()
+            reads.bytes += int(sparse_bytes(rows).sum()) if is_sparse(rows) else rows.nbytes
+            columns[name] = decoded(
+                self.columns[name], self.kept[name].serve(step.hit, step.kept, rows)
+            )
         reads.rows += len(step.ids)
-        reads.read += len(step.new)
-        reads.packed += packed
+        reads.read += len(missing)
         return torch.from_numpy(step.ids), columns
 
     def fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor], pin: bool) -> None:
@@ -421,26 +359,25 @@ def _divided(
     planned: dict[str | None, dict[int, list[str]]] = {}
     others: dict[int, list[str]] = {}
     copied: list[tuple[int, str | None, str]] = []
-    chosen = dict(node_columns(empty, loader.ndata))
     # An empty batch says which columns each layer and type gets, with the rules of the loader
     # itself.
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
-        columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
-        for node_type, frame in layer.typed_frames().items():
-            columns += [(node_type, name) for name in frame]
-        # the loader copies by name, for all types at once: a tensor whose name a fetched column of
-        # another type has is copied here
-        tensors = [
-            (node_type, name)
-            for node_type, name in columns
-            if isinstance(_frame(graph, node_type)[name], Tensor)
-        ]
-        fetched = [column for column in columns if column not in tensors]
-        names = {name for _, name in fetched}
-        for type_name, name in fetched:
-            planned.setdefault(type_name, {}).setdefault(i, []).append(name)
-        copied += [(i, *column) for column in tensors if column[1] in names]
-        others[i] = list(dict.fromkeys(name for _, name in tensors if name not in names))
+        in_memory: dict[tuple[str | None, str], bool] = {}
+        frames: list[tuple[str | None, Frame]] = [(None, layer.data), *layer.typed_frames().items()]
+        for node_type, frame in frames:
+            for name in frame:
+                in_memory[node_type, name] = isinstance(_frame(graph, node_type)[name], Tensor)
+        fetched = {name for (_, name), is_tensor in in_memory.items() if not is_tensor}
+        others[i] = []
+        for (type_name, name), is_tensor in in_memory.items():
+            if not is_tensor:
+                planned.setdefault(type_name, {}).setdefault(i, []).append(name)
+            # the loader copies by name, for all types at once: a tensor whose name a fetched column
+            # of another type has is copied here
+            elif name in fetched:
+                copied.append((i, type_name, name))
+            elif name not in others[i]:
+                others[i].append(name)
     parts = [_Part(graph, node_type, layers) for node_type, layers in planned.items()]
     return parts, others, copied

@@ -5,7 +5,6 @@ slots for them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,19 +35,15 @@ class ReadStep(NamedTuple):
     hit: Ints
     kept: Ints
 
-    @property
-    def new(self) -> Ints:
-        """The ids whose rows are to be read."""
-        return self.ids[self.hit < 0]
-
 
 class ReadPlan:
     """A cache of ``room`` rows that serves batches in order, and knows the ids of a window of
     batches ahead.
 
-    ``advance`` serves the next batch. Of the rows in the cache and those of the batch it keeps the
-    ``room`` whose next use is nearest. With all batches known no other choice reads less (Belady
-    1966). Rows that no known batch uses come after these, the hottest first.
+    ``foresee`` makes one more batch known, and ``advance`` serves the next one. Of the rows in the
+    cache and those of the batch it keeps the ``room`` whose next use is nearest. With all batches
+    known no other choice reads less (Belady 1966). Rows that no known batch uses come after these,
+    the hottest first.
 
     Args:
         num_nodes, room: numbers of rows, of all and of the cache.
@@ -88,15 +83,16 @@ class ReadPlan:
         # numbers of the next batch to serve, and of the next to become known
         self._now = self._last = 0
 
-    def advance(self, ids_ahead: Callable[[], Ints | None]) -> ReadStep | None:
-        """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch,
-        None after the last.
+    @property
+    def lacks_batches(self) -> bool:
+        """Whether fewer batches are known than the window has."""
+        return self._last <= self._now + self.window
 
-        Rows must be copied out of the cache before others are copied in. None: there is no further
-        batch.
+    def advance(self) -> ReadStep | None:
+        """Serve the next of the known batches, None where there is none.
+
+        Rows must be copied out of the cache before others are copied in.
         """
-        while self._last <= self._now + self.window and (ids := ids_ahead()) is not None:
-            self._foresee(ids)
         if not self._known:
             return None
         ids = self._known.popleft().astype(np.int64)
@@ -122,7 +118,8 @@ class ReadPlan:
         self._now += 1
         return ReadStep(ids, hit, kept)
 
-    def _foresee(self, ids: Ints) -> None:
+    def foresee(self, ids: Ints) -> None:
+        """Make one more batch known, by its distinct ids."""
         # uses that are served make room at the front; twice what lives, so that this is rare
         if self._end - self._base + len(ids) > len(self._uses):
             live = self._uses[self._served - self._base : self._end - self._base]

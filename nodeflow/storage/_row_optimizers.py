@@ -140,9 +140,7 @@ def _normal_pairs(
     """
     # Half a step above zero, whose logarithm would be infinite.
     radius = ((bits >> np.uint64(32)) + 0.5) * 2.0**-32
-    np.log(radius, out=radius)
-    radius *= -2 * scale**2
-    np.sqrt(radius, out=radius)
+    radius = np.sqrt(np.log(radius) * (-2 * scale**2))
     angle = (bits & np.uint64(0xFFFFFFFF)) * (2 * math.pi * 2.0**-32)
     half = bits.shape[1]
     others = out.shape[1] - half  # one less where the width is odd

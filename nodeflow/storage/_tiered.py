@@ -93,23 +93,17 @@ class Cached(RowsBase):
         return self.hits / total if total else math.nan
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        # coded rows are kept as codes, and decoded when they are read: not into ``out``
-        into = out if self._stored is self.rows else None
-        return decoded(self.rows, self._read_stored(ids, into))
+        return decoded(self.rows, self._read_stored(ids))
 
-    def _read_stored(self, ids: Ints, out: Tensor | None) -> Tensor:
+    def _read_stored(self, ids: Ints) -> Tensor:
         """Return the stored rows ``ids``."""
         if self._place is None:
             self.hits += len(ids)
-            if out is None:
-                return fetch_rows(self._hot, torch.from_numpy(ids))
-            return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
+            return fetch_rows(self._hot, torch.from_numpy(ids))
         places, cold = np.empty((2, len(ids)), np.int64)
         count = int(kernels.copying.find_places(self._place, ids, places, cold))
         self.hits += len(ids) - count
         self.misses += count
-        if count == len(ids):
-            return fetch_rows(self._stored, torch.from_numpy(ids)).cpu()
         cold = cold[:count]
         # A collective column is asked also for no rows: the other processes wait for it.
         missing = list[Piece]()
@@ -121,8 +115,7 @@ class Cached(RowsBase):
         if is_sparse(self):
             hot = np.flatnonzero(places >= 0)
             return put_pieces([Piece(self._hot, places[hot], hot), *missing], len(ids), self._hot)
-        if out is None:
-            out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype)
+        out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype)
         gather_into(self._hot, places, out)
         write_pieces(missing, out)
         return out

@@ -399,22 +399,6 @@ class StorageSettings(Group):
         metavar="FOLDER",
         read=({"storage": BUFFER}, {"graph": (PARTS,)}),
     )
-    pack: str = setting(
-        "",
-        "a folder, best on another disk: with storage lookahead, rows of coming batches are "
-        "written there one batch after another, where that takes fewer bytes of the disk than "
-        "reading them one by one; empty: they are not",
-        _folder,
-        metavar="FOLDER",
-        read=({"storage": ("lookahead",)},),
-    )
-    space: str = setting(
-        "10 GB",
-        "the most that packed rows may take of the disk",
-        _memory,
-        metavar="SIZE",
-        read=({"storage": ("lookahead",), "pack": Others("")},),
-    )
     slots: int = count(
         ComputedDefault("none", lambda _: 0),
         "partitions in memory at a time, which storage partitions needs",

@@ -31,8 +31,6 @@ FREE = (
     "workers",
     "storage",
     "memory",
-    "pack",
-    "space",
     "partitions",
     "share",
     "halo",

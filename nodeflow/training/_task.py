@@ -274,8 +274,6 @@ class Task(ABC):
             window=min(num_batches, foreseen),
             epochs=self.settings.run.epochs,
             heat=heat,
-            pack=storage.pack or None,
-            space=storage.space,
         )
 
     def loader_of(

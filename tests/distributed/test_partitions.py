@@ -152,13 +152,11 @@ def test_a_full_disk_leaves_no_folder(
         nonlocal calls
         calls += 1
         if calls > after:
-            raise OSError(
-                errno.ENOSPC, "No space left on device, writing 8 bytes", str(writer.file)
-            )
+            raise OSError(errno.ENOSPC, "No space left on device", str(writer.file))
         real(writer, rows)
 
     monkeypatch.setattr(ArrayWriter, "append", full)
-    with pytest.raises(OSError, match=r"No space left on device, writing [\d,]+ bytes"):
+    with pytest.raises(OSError, match="No space left on device"):
         written(random_graph(20, 30), tmp_path / "a", 3)
     assert list(tmp_path.iterdir()) == []
 

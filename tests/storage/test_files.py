@@ -268,42 +268,28 @@ def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
 
 
 @can_read_directly
-def test_file_systems_that_cannot_read_directly_are_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lack", ["O_DIRECT", "open", "preadv"])
+def test_files_that_cannot_be_read_directly_are_named(
+    lack: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The system has no such reads, its file system refuses them, or no block can be read."""
+    flag = os.O_DIRECT
     plain = os.open
 
     def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
-        if flags & os.O_DIRECT:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
-        return plain(path, flags, *rest, **more)
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(
-        OSError, match=r"Invalid argument: its file system cannot read past .*x\.npy"
-    ):
-        storage.open(folder / "x.npy", direct=True)
-    assert len(storage.open(folder / "x.npy")) == 1000
-    monkeypatch.undo()
-    monkeypatch.delattr(os, "O_DIRECT")
-    with pytest.raises(
-        OSError, match=r"cannot read past its page cache: open .*x\.npy with direct=False"
-    ):
-        storage.open(folder / "x.npy", direct=True)
-
-
-@can_read_directly
-def test_a_file_of_which_no_block_can_be_read_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*of: Any) -> int:
+        if lack == "open" and not flags & flag:
+            return plain(path, flags, *rest, **more)
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
-    monkeypatch.setattr(os, "preadv", fail)
+    if lack == "O_DIRECT":
+        monkeypatch.delattr(os, lack)
+    else:
+        monkeypatch.setattr(os, lack, refuse)
     with pytest.raises(
         OSError, match=r"x\.npy cannot be read past the page cache: open it with direct=False"
     ):
         storage.open(folder / "x.npy", direct=True)
+    assert len(storage.open(folder / "x.npy")) == 1000
 
 
 def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
@@ -326,17 +312,3 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
         ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"
     ):
         rows.fetch(torch.tensor([1]))
-
-
-@pytest.mark.parametrize("threads", [3, 1])
-def test_threads_are_begun_once_and_by_large_fetches_only(threads: int, tmp_path: Path) -> None:
-    storage.create(tmp_path / "x.npy", (100, 2))
-    rows = storage.open(tmp_path / "x.npy", threads=threads)
-    rows.fetch(torch.arange(31))  # not worth a second thread
-    assert rows._workers is None
-    rows.fetch(torch.arange(100))
-    first = rows._workers
-    rows.fetch(torch.arange(100))
-    assert rows._workers is first
-    assert (first is None) == (threads == 1)
-    assert first is None or first[1]._begun == threads - 1

@@ -35,12 +35,7 @@ def papers() -> Graph:
     return graph
 
 
-def batches(
-    graph: Graph, memory: str = "", disjoint: bool = False, **options: Any
-) -> list[NodeFlow]:
-    """Return the batches of two epochs, of a ``Lookahead`` with ``memory``, or of the loader
-    without.
-    """
+def loader_of(graph: Graph, disjoint: bool = False) -> NodeFlowLoader:
     seeds = torch.cat(
         [
             graph.nodes["paper"].to_graph(torch.arange(0, 200, 3)),
@@ -49,7 +44,16 @@ def batches(
     )
     columns: Any = {0: ["x", "of_all"], 1: ["x"], -1: ["y"]}
     sampler = NeighborSampler(graph, [3, 2], disjoint=disjoint)
-    loader = NodeFlowLoader(sampler, seeds, 16, shuffle=True, ndata=columns)
+    return NodeFlowLoader(sampler, seeds, 16, shuffle=True, ndata=columns)
+
+
+def batches(
+    graph: Graph, memory: str = "", disjoint: bool = False, **options: Any
+) -> list[NodeFlow]:
+    """Return the batches of two epochs, of a ``Lookahead`` with ``memory``, or of the loader
+    without.
+    """
+    loader = loader_of(graph, disjoint)
     source = Lookahead(loader, memory, **options) if memory else loader
     return [batch for _ in range(2) for batch in source]
 
@@ -142,20 +146,7 @@ def test_an_iteration_that_is_left_early(tmp_path: Path) -> None:
     graph = papers()
     wanted = [columns_of(batch) for batch in batches(graph)]
     in_files(graph, ("author", "venue"))
-    seeds = torch.cat(
-        [
-            graph.nodes["paper"].to_graph(torch.arange(0, 200, 3)),
-            graph.nodes["venue"].to_graph([1, 5]),
-        ]
-    )
-    loader = NodeFlowLoader(
-        NeighborSampler(graph, [3, 2]),
-        seeds,
-        16,
-        shuffle=True,
-        ndata={0: ["x", "of_all"], 1: ["x"], -1: ["y"]},
-    )
-    lookahead = Lookahead(loader, "1 KB")
+    lookahead = Lookahead(loader_of(graph), "1 KB")
     for _, _ in zip(range(2), lookahead, strict=False):
         pass
     lookahead.set_epoch(0)

@@ -4,7 +4,6 @@ left behind.
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import threading
@@ -276,23 +275,6 @@ def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(
     assert pipeline.under_way == 0
     list(Pipeline(batches(), (table, identity), compute, staleness=staleness))  # and it goes on
     assert table.version == at + 12
-
-
-def test_an_error_of_the_caller_leaves_whole_steps() -> None:
-    table = made()
-    seen = []
-
-    def run() -> None:
-        for loss in Pipeline(batches(), (table, identity), compute, staleness=4):
-            seen.append(loss)
-            if len(seen) == 5:
-                raise Odd("mine")
-
-    with pytest.raises(Odd, match="mine"):
-        run()
-    gc.collect()
-    assert table.version == 5
-    assert table._pulls.waiting(()) == []
 
 
 def test_readers_see_whole_steps() -> None:

@@ -18,7 +18,12 @@ from nodeflow.storage._plan import ReadPlan
 
 def served(plan: ReadPlan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield what ``plan.advance`` returns until the last of the coming batches."""
-    while (step := plan.advance(lambda: next(coming, None))) is not None:
+    while True:
+        while plan.lacks_batches and (ids := next(coming, None)) is not None:
+            plan.foresee(ids)
+        step = plan.advance()
+        if step is None:
+            return
         yield step
 
 
@@ -114,18 +119,6 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
     assert len(held) == 10
     assert held <= set(range(nodes - hottest, nodes))
     assert len(last[0]) == 3 * nodes // 10
-
-
-@pytest.mark.parametrize("window", [1, 2, 5])
-@pytest.mark.parametrize("later", [0, 1])
-def test_a_window_ends_with_its_last_batch(window: int, later: int) -> None:
-    """A row that its last batch uses stays, although another one is hotter; one that is used later
-    does not.
-    """
-    between = [np.array([2 + k]) for k in range(window - 1 + later)]
-    batches = [np.array([0, 1]), *between, np.array([1])]
-    steps = list(served(ReadPlan(9, 1, window, -np.arange(9.0)), iter(batches)))
-    assert (steps[-1][1][0] >= 0) == (later == 0)
 
 
 def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:

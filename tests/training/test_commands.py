@@ -184,8 +184,8 @@ def test_a_finished_run_trains_for_longer(place: Path, cli: Cli) -> None:
     words = "epochs must be at least 4, those of the state, got 3"
     assert words in cli.failure("train --resume sage --epochs 3")
     words = (
-        "hidden was given too; leave it out. Only workers, storage, memory, pack, space, "
-        "partitions, share, halo, sample_on, patience, epochs may change"
+        "hidden was given too; leave it out. Only workers, storage, memory, partitions, "
+        "share, halo, sample_on, patience, epochs may change"
     )
     assert words in cli.failure("train --resume sage --hidden 3")
 

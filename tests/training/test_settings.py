@@ -107,7 +107,7 @@ OTHER: dict[str, Any] = {
     "weight_decay": 0.1, "schedule": "linear", "warmup": 1.0, "clip": 1.0, "accumulate": 2, "epochs": 2, "patience": 1,
     "validate_every": 2, "validate": "full", "metric": "f1_macro", "storage": "file", "memory": "3 KB",
     "partitions": "/nowhere", "slots": 4, "order": "beta", "device": "cuda", "precision": "bf16", "compile": True,
-    "workers": 2, "share": "owned", "halo": 0.5, "pack": "/", "space": "3 MB", "groups": 5, "mix": 2,
+    "workers": 2, "share": "owned", "halo": 0.5, "groups": 5, "mix": 2,
     "sample_on": "device",
 }  # fmt: skip
 

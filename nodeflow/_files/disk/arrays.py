@@ -352,9 +352,8 @@ def check_array(folder: Path, array: ArrayFile) -> None:
         try:
             dtype, shape, _ = read_header(path)
         except FileNotFoundError:
-            fault = "is a link to a file that is missing" if path.is_symlink() else "is missing"
             raise ValueError(
-                f"{path} {fault}: the folder is damaged, or was not copied whole"
+                f"{path} is missing: the folder is damaged, or was not copied whole"
             ) from None
         except (ValueError, IsADirectoryError) as error:
             raise ValueError(
@@ -369,8 +368,6 @@ def check_array(folder: Path, array: ArrayFile) -> None:
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
-    if 0 in array.shape:  # nothing to map
-        return np.zeros(array.shape, numpy_type(array.torch_type))
     return map_file(folder / array.file, mode)
 
 
@@ -383,9 +380,7 @@ def map_file(file: Path, mode: Literal["r", "r+"] = "r") -> np.memmap[Any, Any]:
 
 
 def map_column(folder: Path, array: ArrayFile) -> Tensor | Rows:
-    """Return the column of an array, mapped read-only; raises ValueError where its arrays do not
-    fit one another.
-    """
+    """Return the column of an array, mapped read-only; raises ValueError for a damaged coding."""
     return narrow_column(folder, array, map_tensor(folder, array))
 
 
@@ -405,31 +400,12 @@ def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
     """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only; of narrow
     rows, the codes.
 
-    It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit
-    one another.
+    It pickles as the names of its files. ``Manifest.read`` has seen that the arrays of sparse rows
+    fit one another.
     """
     tensors = [from_numpy(map_array(folder, plain), plain.torch_type) for plain in array.plain]
-    return tensors[0] if array.csr is None else map_csr(folder, array, *tensors)
-
-
-def map_csr(
-    folder: Path, array: ArrayFile, indptr: Tensor, indices: Tensor, values: Tensor
-) -> Tensor:
-    """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one
-    another.
-    """
-    where = f"{folder / array.file}: the arrays of a sparse column"
-    # A look at the ends alone, which costs nothing: the numbers between were checked when the
-    # folder was opened.
-    types = {indptr.dtype, indices.dtype}
-    if not indptr.ndim == indices.ndim == values.ndim == 1 or types - {torch.int64, torch.int32}:
-        raise ValueError(f"{where} are of wrong types")
+    if array.csr is None:
+        return tensors[0]
+    indptr, indices, values = tensors
     rows, width = array.shape
-    if (
-        len(indptr) != rows + 1
-        or indptr[0] != 0
-        or indptr[-1] != len(indices)
-        or len(indices) != len(values)
-    ):
-        raise ValueError(f"{where} do not fit one another")
     return csr_tensor(indptr, indices, values, (rows, width))

@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from nodeflow._core.base.checks import blaming, check_indptr, check_range
 from nodeflow._core.base.types import Array
 from nodeflow._files.disk.arrays import ArrayFile, checksum, map_array, open_file
@@ -141,7 +139,7 @@ def check_ends(folder: Path, array: ArrayFile, size: int) -> None:
     """Raise ValueError unless the numbers of a file go from 0 to ``size`` without a fall."""
     ends = _integers(folder, array)
     with blaming(f"{folder / array.file} is damaged", ValueError, IndexError):
-        check_indptr(np.concatenate([ends[:1], ends[1:][-1:]]), size)
+        check_indptr(ends[[0, -1]], size)
         for start in range(0, len(ends), _PIECE):
             piece = ends[start : start + _PIECE + 1]
             if (piece[1:] < piece[:-1]).any():

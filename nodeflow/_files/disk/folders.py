@@ -204,14 +204,8 @@ def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) ->
 
     # a finalizer may release it
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)
-    count = lock.lock_counter
     try:
         lock.acquire(timeout=patience)
     except Timeout:
         raise BlockingIOError(f"{name} is being written by another process") from None
-    except BaseException:
-        # Ctrl-C, or a lack of memory, may come when the file is locked already
-        if lock.is_locked and (not count or lock.lock_counter > count):
-            lock.release(force=not count)
-        raise
     return lock

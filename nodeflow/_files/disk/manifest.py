@@ -136,8 +136,6 @@ class Manifest:
 
 def _lack(folder: Path) -> str:
     """Say why a folder has no manifest, and what to do where a killed process left it so."""
-    if (folder / MANIFEST).is_symlink():
-        return f"its {MANIFEST} is a link to a file that is missing"
     if folder.exists():
         return f"it has no {MANIFEST}"
     before = folder.with_name(f"{REPLACED}{folder.name}")

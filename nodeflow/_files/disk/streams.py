@@ -61,19 +61,11 @@ class ArrayWriter:
         self.num_rows += len(rows)
         # opened for each piece: a graph in many parts has more files than a process may hold open
         data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
-        try:
-            with self.file.open("ab", buffering=0) as opened:
-                for first in range(0, len(data), _BYTES):
-                    piece = data[first : first + _BYTES]
-                    self._checksum = zlib.crc32(piece, self._checksum)
-                    while len(piece):
-                        piece = piece[opened.write(piece) :]
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes",
-                str(self.file),
-            ) from None
+        with naming(self.file), self.file.open("ab") as opened:
+            for first in range(0, len(data), _BYTES):
+                piece = data[first : first + _BYTES]
+                self._checksum = zlib.crc32(piece, self._checksum)
+                opened.write(piece)
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change the type of the numbers, those written before too, to one of the same width."""

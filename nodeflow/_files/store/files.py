@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from nodeflow._files.disk.arrays import (
 )
 from nodeflow._files.disk.folders import new_folder, take_lock
 from nodeflow._files.disk.manifest import MANIFEST, Manifest, sync_arrays
-from nodeflow._files.store.journal import Journal, new_journal
+from nodeflow._files.store.journal import Journal
 from nodeflow._files.store.store import Shapes, Store, as_rows
 
 if TYPE_CHECKING:
@@ -94,9 +93,9 @@ class FileStore(Store):
         self._doubt = False
         self.number = self._read(words or {})
         if self._is_alone(self._lock):
-            # of a killed process
-            draft_of(folder / MANIFEST).unlink(missing_ok=True)
-            new_journal(folder / _JOURNAL).unlink(missing_ok=True)
+            for name in (MANIFEST, _JOURNAL):
+                # of a killed process
+                draft_of(folder / name).unlink(missing_ok=True)
         self.arrays = self._map(self.number)
         self._journal = Journal(folder / _JOURNAL)
         self._settle(counter)
@@ -237,16 +236,8 @@ class FileStore(Store):
             self._manifest(0).write(draft)
 
     def _make(self, folder: Path, number: int) -> None:
-        try:
-            for array, (shape, dtype) in self.shapes.items():
-                create_array(folder / str(number) / f"{array}.npy", numpy_type(dtype), shape)
-        except OSError as error:
-            total = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.shapes.values())
-            raise OSError(
-                error.errno,
-                f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes",
-                str(self.folder),
-            ) from None
+        for array, (shape, dtype) in self.shapes.items():
+            create_array(folder / str(number) / f"{array}.npy", numpy_type(dtype), shape)
 
     def _remove(self, number: int | str) -> None:
         shutil.rmtree(self.folder / str(number), ignore_errors=True)
@@ -273,19 +264,14 @@ class FileStore(Store):
                 "present ones"
             )
         expected = self._manifest(int(number))
-        differs = [
-            words.get(fact, f"with {fact} {manifest.facts.get(fact)}, not {value}")
-            for fact, value in self._facts.items()
-            if manifest.facts.get(fact) != value
-        ]
-        unsealed = {name: replace(array, checksum=0) for name, array in manifest.arrays.items()}
-        if unsealed != expected.arrays:
-            differs.append(f"with arrays {_in_words(manifest)}, not {_in_words(expected)}")
-        if differs:
-            raise ValueError(
-                f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another "
-                "folder, or delete that one"
-            )
+        there = {**manifest.facts, "arrays": _in_words(manifest)}
+        for fact, value in {**self._facts, "arrays": _in_words(expected)}.items():
+            if there.get(fact) != value:
+                how = words.get(fact, f"with {fact} {there.get(fact)}, not {value}")
+                raise ValueError(
+                    f"{self.folder} holds {with_article(self._kind)} {how}; choose another "
+                    "folder, or delete that one"
+                )
         if manifest.arrays != expected.arrays:  # rows may change from here on
             expected.write(self.folder)
         return int(number)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from nodeflow._core.base.types import Array
 from nodeflow._core.rows.rows import row_bytes
-from nodeflow._files.disk.arrays import take_room
+from nodeflow._files.disk.arrays import replacing, take_room
 
 _MAGIC = int.from_bytes(b"undorows", "little")
 # blocks begin at multiples of it, so that every type of number is aligned
@@ -139,23 +138,13 @@ class Journal:
     def _grow(self, size: int) -> None:
         if size <= len(self._memory):
             return
-        draft = new_journal(self._file)
-        size = max(_LEAST, _aligned(size + size // 4))
         try:
-            with draft.open("wb") as opened:
-                take_room(opened.fileno(), 0, size)
-            self._unmap()
             # a file with all its disk space replaces the old one: a write to a map that lacks space
             # kills the process
-            os.replace(draft, self._file)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise OSError(
-                error.errno,
-                f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that "
-                "it replaces",
-                str(self._file),
-            ) from None
+            with replacing(self._file) as draft:
+                with draft.open("wb") as opened:
+                    take_room(opened.fileno(), 0, max(_LEAST, _aligned(size + size // 4)))
+                self._unmap()
         finally:
             self._map()
 
@@ -166,11 +155,6 @@ class Journal:
     def _sum(self, end: int) -> np.int64:
         with np.errstate(over="ignore"):
             return np.add.reduce(self._memory[_LINE:end].view(np.int64)) + self._words[_INDEX]  # type: ignore[no-any-return]
-
-
-def new_journal(file: Path) -> Path:
-    """Return where a larger journal is made."""
-    return file.with_name(file.name + ".new")
 
 
 def _number_of(file: Path) -> int | None:

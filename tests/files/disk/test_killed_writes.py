@@ -17,7 +17,7 @@ import torch
 
 from nodeflow import storage
 from nodeflow._files.disk import arrays, folders
-from nodeflow._files.disk.arrays import ArrayFile, replacing, scratch_array
+from nodeflow._files.disk.arrays import ArrayFile, scratch_array
 from nodeflow._files.disk.folders import new_folder
 from nodeflow._files.disk.manifest import MANIFEST, Manifest
 from nodeflow._files.disk.streams import ArrayWriter
@@ -166,22 +166,6 @@ def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
             file.write_text("all my work")
         assert file.read_text() == "all my work"
     assert names(tmp_path) == ["False", "True"]
-
-
-def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    for contents in ("old", "new"):
-        with replacing(file) as draft:
-            draft.write_text(contents)
-
-    def break_off() -> None:
-        with replacing(file) as draft:
-            draft.write_text("half")
-            raise MemoryError
-
-    with pytest.raises(MemoryError):
-        break_off()
-    assert (file.read_text(), names(tmp_path)) == ("new", ["a.csv"])
 
 
 @pytest.mark.parametrize("num_rows", [None, 3])

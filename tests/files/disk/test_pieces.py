@@ -182,5 +182,3 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
 def test_columns_of_one_row_or_number_and_of_none(shape: tuple[int, ...], tmp_path: Path) -> None:
     column = 5 + torch.arange(float(np.prod(shape))).view(shape)
     assert map_tensor(tmp_path, stream_column(tmp_path / "x.npy", column)).equal(column)
-    scratch = arrays.scratch_array(tmp_path, torch.bfloat16, shape)
-    assert (scratch.shape, scratch.dtype, scratch.any().item()) == (shape, torch.bfloat16, False)

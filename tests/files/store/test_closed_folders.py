@@ -49,7 +49,7 @@ def test_the_last_store_of_a_process_writes_the_checksums(tmp_path: Path) -> Non
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     opened(tmp_path / "a").close()
-    left = [tmp_path / "a" / name for name in (".manifest.json.unfinished", "journal.new")]
+    left = [tmp_path / "a" / name for name in (".manifest.json.unfinished", ".journal.unfinished")]
     for file in left:
         file.write_bytes(b"half")
     opened(tmp_path / "a").close()

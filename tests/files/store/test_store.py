@@ -280,17 +280,17 @@ def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store = opened(tmp_path / "a")
     with monkeypatch.context() as patched:
         patched.setattr(journal, "take_room", full)
-        with pytest.raises(OSError, match=r"No space left on device: a commit needs .* bytes"):
+        with pytest.raises(OSError, match=r"No space left on device.*journal"):
             store.commit(changes(1))
     assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(0)
-    assert not [path for path in (tmp_path / "a").iterdir() if "new" in path.name]
+    assert not [path for path in (tmp_path / "a").iterdir() if "unfinished" in path.name]
     store.commit(changes(1))
     assert values(store.arrays) == after(1)
     with monkeypatch.context() as patched:
         patched.setattr(os, "posix_fallocate", full)
-        with pytest.raises(OSError, match="No space left on device: a thing of 858 bytes"):
+        with pytest.raises(OSError, match="No space left on device"):
             opened(tmp_path / "b")
-        with pytest.raises(OSError, match="No space left on device: a thing of 858 bytes"):
+        with pytest.raises(OSError, match="No space left on device"):
             store.successor()
     assert not (tmp_path / "b").exists()
     assert values(opened(tmp_path / "a").arrays) == after(1)
