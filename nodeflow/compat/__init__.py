@@ -4,6 +4,6 @@ import lines.
 ``nodeflow.compat.dgl`` stands in for DGL 0.4's NodeFlow.
 """
 
-from nodeflow.compat import dgl as dgl
+from nodeflow.compat import dgl
 
 __all__ = ["dgl"]

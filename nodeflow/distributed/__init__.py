@@ -22,9 +22,9 @@ from nodeflow.distributed._buffer_epoch import BufferCounters, BufferState
 from nodeflow.distributed._cut import METHODS as METHODS
 from nodeflow.distributed._graph import HALO as HALO, DistributedGraph
 from nodeflow.distributed._graph_parts import (
-    GraphPart as GraphPart,
-    GraphParts as GraphParts,
-    PartsReport as PartsReport,
+    GraphPart,
+    GraphParts,
+    PartsReport,
 )
 from nodeflow.distributed._orders import (
     ORDERS as ORDERS,
@@ -43,7 +43,7 @@ from nodeflow.distributed._split import (
     id_type as id_type,
     sums as sums,
 )
-from nodeflow.distributed._writing import partition_graph as partition_graph, write_partitions
+from nodeflow.distributed._writing import partition_graph, write_partitions
 
 __all__ = [
     "BufferCounters",

@@ -9,13 +9,13 @@ and copies to a GPU.
 """
 
 from nodeflow.loader._epochs import Epochs as Epochs, Pass as Pass
-from nodeflow.loader._loader import NodeFlowLoader as NodeFlowLoader
+from nodeflow.loader._loader import NodeFlowLoader
 from nodeflow.loader._order import (
-    LocalShuffle as LocalShuffle,
-    balanced_weights as balanced_weights,
+    LocalShuffle,
+    balanced_weights,
 )
 from nodeflow.loader._sent_ahead import SentAhead as SentAhead
-from nodeflow.loader._table import SeedTable as SeedTable
-from nodeflow.loader._workers import Timings as Timings
+from nodeflow.loader._table import SeedTable
+from nodeflow.loader._workers import Timings
 
 __all__ = ["LocalShuffle", "NodeFlowLoader", "SeedTable", "Timings", "balanced_weights"]

@@ -47,7 +47,7 @@ from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._moduli import sum_moduli as sum_moduli
 from nodeflow.ops._products import product_type
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
-from nodeflow.ops._structure import Structure as Structure
+from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque as opaque
 
 __all__ = [

@@ -182,10 +182,9 @@ def by_name(values: Values) -> dict[str, Any]:
         if name in GROUPS and isinstance(value, Mapping):
             names = {field.name: name_of(field) for field in fields(GROUPS[name])}
             for key, entry in value.items():
-                _check_known(key, entry, names, f"{name}.")
-                chosen[names[key]] = entry
-        else:
-            _check_known(name, value, FIELDS, "")
+                if _is_known(key, entry, names, f"{name}."):
+                    chosen[names[key]] = entry
+        elif _is_known(name, value, FIELDS, ""):
             chosen[name] = value
     # None leaves open what other settings tell
     return {
@@ -202,6 +201,10 @@ def settings_in(values: Values) -> dict[str, Any]:
     )
 
 
+_GONE = ("pack", "")
+"""A setting that earlier versions wrote into every run with lookahead, as it was without it."""
+
+
 def named_again(values: Values, model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
     theirs, or None.
@@ -213,9 +216,12 @@ def named_again(values: Values, model: str | None) -> dict[str, str]:
     return {} if model is None else {"model": model}
 
 
-def _check_known(name: str, value: object, names: Collection[str], group: str) -> None:
+def _is_known(name: str, value: object, names: Collection[str], group: str) -> bool:
+    """Return whether a setting is one of these; raises ValueError for one that never was."""
     if name in names:
-        return
+        return True
+    if (name, value) == _GONE:
+        return False
     close = meant(name, names)
     hint = f"did you mean {group}{close}?" if close else f"the settings are {', '.join(names)}"
     raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}); {hint}")
