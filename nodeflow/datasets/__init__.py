@@ -3,7 +3,6 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow._core.rows.narrowing import WIDTHS as WIDTHS
 from nodeflow.datasets._build import build_graph, node_names, stored_as as stored_as
 from nodeflow.datasets._bundled import debian
 from nodeflow.datasets._dataset import (

@@ -19,7 +19,6 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow._processes.transport import PeerError
 from nodeflow.distributed._buffer_epoch import BufferCounters, BufferState
-from nodeflow.distributed._cut import METHODS as METHODS
 from nodeflow.distributed._graph import HALO as HALO, DistributedGraph
 from nodeflow.distributed._graph_parts import (
     GraphPart,
@@ -27,7 +26,6 @@ from nodeflow.distributed._graph_parts import (
     PartsReport,
 )
 from nodeflow.distributed._orders import (
-    ORDERS as ORDERS,
     Order,
     beta_order,
     comet_order,
@@ -38,10 +36,7 @@ from nodeflow.distributed._partition_buffer import PartitionBuffer
 from nodeflow.distributed._partitions import Partitions
 from nodeflow.distributed._rows import DistributedRows as DistributedRows
 from nodeflow.distributed._split import (
-    EDGES as EDGES,
     GroupedEdges as GroupedEdges,
-    id_type as id_type,
-    sums as sums,
 )
 from nodeflow.distributed._writing import partition_graph, write_partitions
 

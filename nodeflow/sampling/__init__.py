@@ -54,9 +54,8 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._cluster import (
     ClusterSampler,
     partition,
-    undirected_pairs as undirected_pairs,
 )
-from nodeflow.sampling._distributed import edges_of as edges_of, own_positions as own_positions
+from nodeflow.sampling._distributed import edges_of as edges_of
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._fastgcn import FastGCNSampler
 from nodeflow.sampling._keys import (
@@ -70,7 +69,6 @@ from nodeflow.sampling._layerwise import LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
 from nodeflow.sampling._link_parts import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
-from nodeflow.sampling._options import arguments as arguments
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._relations import check_fanouts as check_fanouts
 from nodeflow.sampling._saint import SaintSampler
