@@ -177,8 +177,8 @@ class SamplerBase(metaclass=ExplainedABC):
         ('torch on cpu', tensor([1, 2]))
         """
         raise TypeError(
-            f"{self.text()} draws in compiled loops only, on the CPU; docs/sampling.md lists the "
-            "samplers and settings with a form in operations of torch, for a graph on one process"
+            f"{self.text()} draws in compiled loops only, on the CPU; the page 'Sampling' of the "
+            "documentation lists the samplers and settings with a form in torch, on one process"
         )
 
     @property

@@ -8,6 +8,8 @@ import inspect
 from types import ModuleType
 from typing import Any
 
+from numba import njit
+
 
 def mutated(module: ModuleType, *changes: tuple[str, str]) -> dict[str, Any]:
     """Return the names that ``module`` defines after its source was changed; compiled kernels are
@@ -16,9 +18,13 @@ def mutated(module: ModuleType, *changes: tuple[str, str]) -> dict[str, Any]:
     Every text to be replaced must be there, so that a fault cannot get lost when the code changes.
     """
     source = inspect.getsource(module).replace("cache=True", "cache=False")
+    source = source.replace("\n@loop\n", "\n@uncached_loop\n")
     for old, new in changes:
         assert old in source, f"{module.__name__} no longer contains {old!r}: plant this fault anew"
         source = source.replace(old, new)
-    names: dict[str, Any] = {"__name__": f"planted.{module.__name__}"}
+    names: dict[str, Any] = {
+        "__name__": f"planted.{module.__name__}",
+        "uncached_loop": njit(nogil=True),
+    }
     exec(compile(source, f"<{module.__name__} with a fault>", "exec"), names)
     return names

@@ -243,9 +243,7 @@ def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
     assert status(["partition", folders["data"], "--parts 6 --output", folder]) == 0
     words = ["--storage partitions --partitions", folder, "--slots 4 --no-plot"]
-    assert "\nPartitionBuffer(4 of 6 parts in memory, at most " in cli.train(
-        folders["data"], run, *words
-    )
+    assert "\nPartitionBuffer(4 of 6 parts in memory, " in cli.train(folders["data"], run, *words)
     assert "--resume takes the settings of its folder, but slots was given too" in cli.failure(
         "train --resume", run, "--slots 2"
     )

@@ -17,8 +17,9 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
-from nodeflow.datasets import WIDTHS, Dataset, read_folder
-from nodeflow.distributed import EDGES, HALO, METHODS as CUTS, ORDERS
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.distributed import HALO
+from nodeflow.distributed._orders import ORDERS
 from nodeflow.nn import DECODERS, GraphSAGE
 from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
 from nodeflow.training._choices import (
@@ -270,9 +271,9 @@ def test_the_command_has_the_choices_of_the_package() -> None:
         for command, parser in commands.items()
         for action in parser._actions
     }
-    assert options["partition", "method"] == CUTS
-    assert options["partition", "edges"] == EDGES
-    assert set(options["build", "store"]) == set(WIDTHS)
+    assert options["partition", "method"] == ("random", "train-first", "metis", "ranges", "hash")
+    assert options["partition", "edges"] == ("in", "out")
+    assert set(options["build", "store"]) == {"int8", "float16", "bfloat16", "auto"}
     assert set(options["predict", "side"]) == set(SIDES)
 
 
