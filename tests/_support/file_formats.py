@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, distributed, storage
 from nodeflow._core.rows.rows import fetch_rows
+from nodeflow._files.disk import checked
 from nodeflow.control_variates import History
 from nodeflow.storage import EmbeddingTable
 
@@ -204,3 +206,8 @@ def digest(values: Iterable[Any]) -> str:
                 value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
             )
     return value_hash.hexdigest()
+
+
+def trust_stamps(patch: pytest.MonkeyPatch, seconds: float = 0) -> None:
+    """Let the stamp of a folder count when its files are ``seconds`` old."""
+    patch.setattr(checked, "_SETTLED", seconds)

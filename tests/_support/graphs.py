@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from nodeflow import Frame, Graph
+from nodeflow._core.runtime import process
 
 
 def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
@@ -87,3 +91,15 @@ def ends_of(graph: Graph) -> list[tuple[int, int]]:
 def sparse_column(matrix: Any) -> Tensor:
     """Return a scipy sparse matrix as the sparse CSR tensor that a frame makes of it."""
     return Frame(matrix.shape[0], {"x": matrix})["x"]
+
+
+def html(thing: Any) -> str:
+    """What a notebook shows of it."""
+    return thing._repr_html_()
+
+
+def elsewhere(data: bytes) -> Graph:
+    """Load the pickle of a graph as a process does in which no graph lives."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "graphs", WeakValueDictionary())
+        return pickle.loads(data)

@@ -7,6 +7,11 @@ from __future__ import annotations
 import inspect
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
+
+from numba import njit
+
+from nodeflow._kernels import loops
 
 
 def mutated(module: ModuleType, *changes: tuple[str, str]) -> dict[str, Any]:
@@ -20,5 +25,6 @@ def mutated(module: ModuleType, *changes: tuple[str, str]) -> dict[str, Any]:
         assert old in source, f"{module.__name__} no longer contains {old!r}: plant this fault anew"
         source = source.replace(old, new)
     names: dict[str, Any] = {"__name__": f"planted.{module.__name__}"}
-    exec(compile(source, f"<{module.__name__} with a fault>", "exec"), names)
+    with patch.object(loops, "loop", njit):  # no file keeps what is compiled
+        exec(compile(source, f"<{module.__name__} with a fault>", "exec"), names)
     return names

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 import torch
+from _support.file_formats import trust_stamps
+from _support.graphs import elsewhere
 
 from nodeflow import Graph
-from nodeflow._core.runtime import process
 from nodeflow._files.disk import checked
 
 
@@ -22,14 +22,6 @@ def stored(tmp_path: Path) -> Path:
     feat = {"x": torch.arange(8.0).reshape(4, 2)}
     Graph.from_edges([3, 1, 0, 2], [1, 2, 3, 0], ndata=feat).save(tmp_path / "g")
     return tmp_path / "g"
-
-
-def elsewhere(data: bytes) -> Graph:
-    """Load a pickle as a process does in which no graph lives."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "graphs", WeakValueDictionary())
-        graph: Graph = pickle.loads(data)
-    return graph
 
 
 def flip(file: Path, at: int = -1) -> None:
@@ -47,7 +39,7 @@ def test_a_damaged_file_is_found(stored, name):
 
 
 def test_files_as_they_were_are_not_read_again(stored, monkeypatch):
-    monkeypatch.setattr(checked, "_SETTLED", -1.0)
+    trust_stamps(monkeypatch, -1.0)
     graph = Graph.open(stored)
     data = pickle.dumps(graph)
     Graph.open(stored)
