@@ -5,7 +5,9 @@ and uses it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,18 @@ def digest(values: Iterable[Any]) -> str:
                 value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
             )
     return value_hash.hexdigest()
+
+
+@contextmanager
+def changed_manifest(folder: Path) -> Iterator[Any]:
+    """The manifest of a folder, which the block changes as another program may: without a
+    checksum.
+    """
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest.pop("checksum", None)
+    yield manifest
+    file.write_text(json.dumps(manifest))
 
 
 def trust_stamps(patch: pytest.MonkeyPatch, seconds: float = 0) -> None:

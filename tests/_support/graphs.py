@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
 from nodeflow import Frame, Graph
-from nodeflow._core.runtime import process
 
 
 def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
@@ -96,10 +92,3 @@ def sparse_column(matrix: Any) -> Tensor:
 def html(thing: Any) -> str:
     """What a notebook shows of it."""
     return thing._repr_html_()
-
-
-def elsewhere(data: bytes) -> Graph:
-    """Load the pickle of a graph as a process does in which no graph lives."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "graphs", WeakValueDictionary())
-        return pickle.loads(data)

@@ -47,7 +47,7 @@ def everything(history: History) -> dict[str, list[Any]]:
 @contextmanager
 def copies(by: Callable[..., None]) -> Iterator[None]:
     """Within the block, ``by(copied, arrays, changes)`` writes the rows of every commit;
-    ``copied`` is what writes them else.
+    ``copied`` is what writes them otherwise.
     """
     copied = store.copy_rows
     with pytest.MonkeyPatch.context() as patch:

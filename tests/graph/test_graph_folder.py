@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.file_formats import trust_stamps
+from _support.file_formats import changed_manifest, trust_stamps
 from _support.graphs import sparse_column
 from hypothesis import given, strategies as st
 from scipy.sparse import csr_array, eye_array
@@ -175,13 +172,6 @@ def test_a_graph_saved_over_its_own_folder_goes_on(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
 
 
-def changed(folder: Path, change: Any) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["checksum"]
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -215,7 +205,8 @@ def changed(folder: Path, change: Any) -> None:
 )
 def test_foreign_manifests_are_refused(tmp_path, change, message):
     example().save(tmp_path / "g")
-    changed(tmp_path / "g", change)
+    with changed_manifest(tmp_path / "g") as manifest:
+        change(manifest)
     with pytest.raises(ValueError, match=message):
         Graph.open(tmp_path / "g")
 
@@ -312,13 +303,11 @@ def test_a_column_of_several_arrays_is_refused(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.eye(3).to_sparse_csr()})
     graph.save(tmp_path / "g")
 
-    def as_before(manifest: Any) -> None:
+    with changed_manifest(tmp_path / "g") as manifest:
         array = manifest["arrays"].pop("ndata0")
         indptr, indices = array.pop("csr")
         manifest["arrays"] |= {"a": indptr, "b": indices, "c": {**array, "shape": indices["shape"]}}
         manifest["facts"]["ndata"] = [{"name": "x", "width": 3, "arrays": ["a", "b", "c"]}]
-
-    changed(tmp_path / "g", as_before)
     for verify in (False, True):
         with pytest.raises(ValueError, match="its manifest describes wrong columns in ndata"):
             Graph.open(tmp_path / "g", verify=verify)

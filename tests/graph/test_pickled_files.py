@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 import torch
 from _support.file_formats import trust_stamps
-from _support.graphs import elsewhere
 
 from nodeflow import Graph
+from nodeflow._core.runtime import process
 from nodeflow._files.disk import checked
 
 
@@ -22,6 +23,13 @@ def stored(tmp_path: Path) -> Path:
     feat = {"x": torch.arange(8.0).reshape(4, 2)}
     Graph.from_edges([3, 1, 0, 2], [1, 2, 3, 0], ndata=feat).save(tmp_path / "g")
     return tmp_path / "g"
+
+
+def elsewhere(data: bytes) -> Graph:
+    """Load the pickle of a graph as a process does in which no graph lives."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "graphs", WeakValueDictionary())
+        return pickle.loads(data)
 
 
 def flip(file: Path, at: int = -1) -> None:

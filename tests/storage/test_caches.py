@@ -212,12 +212,11 @@ def test_slots_that_are_written_again_take_no_more_memory() -> None:
     pool = _plan.SparsePool(rows, 4)
     slots = np.arange(4)
     none = np.full(4, -1)
-    size = lambda: len(pool._indices)  # noqa: E731
-    before = size()
-    assert before * (8 + 4) <= 4 * _memory.mean_bytes(rows)
+    size = len(pool._indices)
+    assert size * (8 + 4) <= 4 * _memory.mean_bytes(rows)
     for _ in range(9):
         assert pool.serve(none, slots, rows).to_dense().eq(1).all()
-        assert size() == before
+        assert len(pool._indices) == size
     assert pool.serve(slots, none, torch.zeros(0, 3).to_sparse_csr()).to_dense().eq(1).all()
 
 
