@@ -6,9 +6,11 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from nodeflow import Graph
+from nodeflow.datasets import _edge_files, _sorting
 
 
 def same(a: Graph, b: Graph) -> None:
@@ -24,6 +26,13 @@ def same(a: Graph, b: Graph) -> None:
         for name in frame:
             assert frame[name].dtype == again[name].dtype
             assert torch.equal(frame[name], again[name])
+
+
+def small_pieces(patch: pytest.MonkeyPatch) -> None:
+    """Read files in pieces of three rows, and sort edges in pieces and buckets of a few."""
+    patch.setattr(_edge_files, "_ROWS", 3)
+    patch.setattr(_edge_files, "_EDGES", 3)
+    patch.setattr(_sorting, "_PIECE", 4)
 
 
 def write(path: Path, text: str) -> Path:

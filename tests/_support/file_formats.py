@@ -5,17 +5,21 @@ and uses it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, distributed, storage
 from nodeflow._core.rows.rows import fetch_rows
+from nodeflow._files.disk import checked
 from nodeflow.control_variates import History
 from nodeflow.storage import EmbeddingTable
 
@@ -204,3 +208,20 @@ def digest(values: Iterable[Any]) -> str:
                 value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
             )
     return value_hash.hexdigest()
+
+
+@contextmanager
+def changed_manifest(folder: Path) -> Iterator[Any]:
+    """The manifest of a folder, which the block changes as another program may: without a
+    checksum.
+    """
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest.pop("checksum", None)
+    yield manifest
+    file.write_text(json.dumps(manifest))
+
+
+def trust_stamps(patch: pytest.MonkeyPatch, seconds: float = 0) -> None:
+    """Let the stamp of a folder count when its files are ``seconds`` old."""
+    patch.setattr(checked, "_SETTLED", seconds)

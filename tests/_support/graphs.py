@@ -87,3 +87,8 @@ def ends_of(graph: Graph) -> list[tuple[int, int]]:
 def sparse_column(matrix: Any) -> Tensor:
     """Return a scipy sparse matrix as the sparse CSR tensor that a frame makes of it."""
     return Frame(matrix.shape[0], {"x": matrix})["x"]
+
+
+def html(thing: Any) -> str:
+    """What a notebook shows of it."""
+    return thing._repr_html_()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from _support.ranks import Parts
 from _support.sampler_families import NODES, graph_of_all
 from _support.views import viewed
 from nodeflow import Graph, History
+from nodeflow._files.store import store
 
 WHOLE = graph_of_all()
 WHOLE.edata["q"] = WHOLE.edata["w"].double()
@@ -38,3 +42,14 @@ def filled(graph: Graph, **options: Any) -> History:
 def everything(history: History) -> dict[str, list[Any]]:
     """All that is stored, by name."""
     return {name: buffer.tolist() for name, buffer in history.named_buffers()}
+
+
+@contextmanager
+def copies(by: Callable[..., None]) -> Iterator[None]:
+    """Within the block, ``by(copied, arrays, changes)`` writes the rows of every commit;
+    ``copied`` is what writes them otherwise.
+    """
+    copied = store.copy_rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "copy_rows", lambda *rows: by(copied, *rows))
+        yield

@@ -4,6 +4,7 @@ must hold.
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from nodeflow import Graph
+from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed import (
     BufferState,
     GraphParts,
@@ -33,6 +35,28 @@ def in_small_pieces() -> Iterator[None]:
         patch.setattr(_split, "_EDGES", 7)
         patch.setattr(_split, "_BYTES", 50)
         patch.setattr(_writing, "_IDS", 5)
+        yield
+
+
+@contextmanager
+def full_disk(step: str, after: int) -> Iterator[None]:
+    """Within the block, the disk is full after ``after`` calls of a ``step`` of writing an array:
+    ``append``, or ``finish``, which leaves half of the file.
+    """
+    real = getattr(ArrayWriter, step)
+    calls = 0
+
+    def full(writer: ArrayWriter, *arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            if step == "finish":
+                writer.file.write_bytes(b"half of it")
+            raise OSError(errno.ENOSPC, "No space left on device", str(writer.file))
+        return real(writer, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArrayWriter, step, full)
         yield
 
 

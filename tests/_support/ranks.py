@@ -139,6 +139,11 @@ def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:
     return results
 
 
+def group(transport: ThreadTransport, parts: Any = None) -> PeerGroup:
+    """The group of all ranks as one of them sees it, which has opened ``parts``."""
+    return PeerGroup(transport.rank, transport.size, lambda: transport, parts)
+
+
 class Parts:
     """The parts of a graph in memory, cut by an array: what ``GraphParts`` is in files, written
     independently.
@@ -202,7 +207,7 @@ class Parts:
         """The graph as the rank of a transport holds it; a rank alone holds the graph itself."""
         if transport.size == 1:
             return self.graph
-        peers = PeerGroup(transport.rank, transport.size, lambda: transport, self)
+        peers = group(transport, self)
         return DistributedGraph(self, self.all[transport.rank], peers, self.halo)
 
     def run(self, work: Callable[[Graph, int], Any]) -> list[Any]:

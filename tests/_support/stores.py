@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nodeflow._files.store.files import FileStore as Store
 from nodeflow._files.store.store import MemoryStore, as_rows
+from nodeflow.storage import EmbeddingTable
 
 SHAPES = {
     "x": ((50, 3), torch.float32),
@@ -53,3 +54,8 @@ def write_without_end(store: Store, number: int) -> None:
     rows = {name: as_rows(array) for name, array in store.arrays.items()}
     store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(number).items()])
     MemoryStore(store.arrays).commit(changes(number))
+
+
+def waiting(table: EmbeddingTable) -> list[Any]:
+    """The pulls whose steps have not been made."""
+    return table._pulls.waiting(())

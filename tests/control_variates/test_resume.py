@@ -53,6 +53,7 @@ class Run:
         chance: int,
         folder: Path | None = None,
     ) -> None:
+        self.folder = folder
         torch.manual_seed(chance)
         graph.edata["p"] = transform.edge_norm(graph, KINDS[kind])
         x = graph.ndata["feat"]
@@ -110,8 +111,8 @@ class Run:
         )
         save_file(self.model.state_dict(), folder / "model.safetensors")
         save_file(self.history.state_dict(), folder / "history.safetensors")
-        if self.history._store.folder is not None:
-            shutil.copytree(self.history._store.folder, folder / "rows")
+        if self.folder is not None:
+            shutil.copytree(self.folder, folder / "rows")
 
     def load(self, folder: Path, *, safe: bool = False, history: bool = True) -> None:
         state = torch.load(folder / "run.pt")

@@ -13,8 +13,7 @@ from _support import graphs
 from _support.graphs import sparse_column
 from _support.views import viewed
 
-from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
-from nodeflow._core.rows.rows import take_rows
+from nodeflow import FullSampler, Graph, NodeFlowLoader, storage, transform
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
 from nodeflow.propagation import Propagation
@@ -195,6 +194,7 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data):
     x = Propagation(graph.view(weight="p"))(
         sparse_column(scipy.sparse.load_npz(folder / "features.npz"))
     )
+    rows = storage.Tiered([x])
     torch.manual_seed(0)
     model = VRGCN(x.shape[1], 16, 7, num_layers=3, precomputed=True)
     exact = model.inference(graph.view(weight="p"), x)
@@ -207,7 +207,7 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data):
         worst = 0.0
         for batch in loader:
             with torch.no_grad():
-                out = model(batch, take_rows(x, batch.front.parent_nid))
+                out = model(batch, rows.fetch(batch.front.parent_nid))
             worst = max(worst, float((out - exact[batch.seeds]).abs().max()))
             history.commit(batch)
         errors.append(worst)

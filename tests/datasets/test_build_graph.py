@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.edge_files import same, write
+from _support.edge_files import same, small_pieces, write
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow.datasets import _edge_files, _sorting, build_graph, node_names, read_edge_list
+from nodeflow.datasets import _sorting, build_graph, node_names, read_edge_list
 
 IDS = st.integers(0, 12)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -26,9 +26,7 @@ QUIET: dict[str, Any] = {"progress": False}
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and buckets of a few edges."""
-    monkeypatch.setattr(_edge_files, "_ROWS", 3)
-    monkeypatch.setattr(_edge_files, "_EDGES", 3)
-    monkeypatch.setattr(_sorting, "_PIECE", 4)
+    small_pieces(monkeypatch)
 
 
 def least(num_nodes: int, edges: int) -> int:
@@ -327,7 +325,7 @@ def test_what_parquet_cannot_say_of_edges(arguments: str, words: str, tmp_path: 
 
 
 def test_a_missing_pyarrow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_edge_files, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     write(tmp_path / "e.parquet", "")
     with pytest.raises(ImportError, match="pip install pyarrow"):
         build_graph(tmp_path / "e.parquet", tmp_path / "g", **QUIET)

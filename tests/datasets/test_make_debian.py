@@ -12,6 +12,7 @@ import pytest
 
 from nodeflow.datasets import _bundled as bundled
 
+unpack = bundled._unpack
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_debian.py"
 
 DUMP = """\
@@ -64,9 +65,9 @@ def make(script: ModuleType, dump: str, output: Path, monkeypatch: pytest.Monkey
 
 def test_nodes_edges_and_classes(script: ModuleType) -> None:
     arrays = script.build(DUMP.splitlines(keepends=True))
-    names = bundled._unpack(arrays["names"])
+    names = unpack(arrays["names"])
     assert names == ("editor", "editor-doc", "libc", "libedit", "libedit-alt")
-    assert bundled._unpack(arrays["classes"]) == ("doc", "libs", "text")
+    assert unpack(arrays["classes"]) == ("doc", "libs", "text")
     assert arrays["label"].tolist() == [2, 0, 1, 1, 1]
     src, kind = bundled._sources_and_kinds(arrays["edge_count"])
     edges = [
@@ -84,7 +85,7 @@ def test_nodes_edges_and_classes(script: ModuleType) -> None:
 
 def test_features_are_tf_idf(script: ModuleType) -> None:
     arrays = script.build(DUMP.splitlines(keepends=True))
-    words = bundled._unpack(arrays["words"])
+    words = unpack(arrays["words"])
     assert words == ("editor", "library", "shared", "text", "programs", "small")
     features = bundled._tf_idf(
         arrays["word_count"], arrays["word_id"], arrays["word_tf"], len(words)

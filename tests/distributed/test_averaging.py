@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from _support.ranks import ThreadTransport, run_ranks
+from _support.ranks import ThreadTransport, group, run_ranks
 from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn
 
-from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import PeerError
-
-
-def group_of(transport: ThreadTransport) -> PeerGroup:
-    return PeerGroup(transport.rank, transport.size, lambda: transport)
 
 
 def made(sizes: list[int], kinds: list[torch.dtype]) -> list[nn.Parameter]:
@@ -55,7 +50,7 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
         return [None if one.grad is None else one.grad.clone() for one in parameters]
 
     def work(transport: ThreadTransport) -> None:
-        peers = group_of(transport)
+        peers = group(transport)
         parameters = made(sizes, kinds)
         for step in range(3):
             for one in parameters:
@@ -78,7 +73,7 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
 @pytest.mark.parametrize("where", ["before", "in", "after"])
 def test_an_error_in_a_pass_reaches_all_and_the_next_is_right(where: str) -> None:
     def work(transport: ThreadTransport) -> Any:
-        peers = group_of(transport)
+        peers = group(transport)
         first, last = (nn.Parameter(torch.ones(20)) for _ in range(2))
 
         def fail(*_: object) -> None:

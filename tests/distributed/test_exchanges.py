@@ -9,20 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _support.ranks import ThreadTransport, run_ranks
+from _support.ranks import ThreadTransport, group, run_ranks
 from hypothesis import given, settings, strategies as st
 
-from nodeflow._core.peers.peers import ALONE
-from nodeflow._processes.exchanges import Exchanges
-from nodeflow._processes.group import PeerGroup
-from nodeflow._processes.packed import pack, unpack
+from nodeflow import Graph
+from nodeflow._processes import exchanges as moves, packed
 from nodeflow.distributed import PeerError
 
 SIZES = st.sampled_from([0, 1, 31, 32, 33, 500, 512, 513, 5000, 130_000, 140_000])
-
-
-def peers_of(transport: ThreadTransport) -> PeerGroup:
-    return PeerGroup(transport.rank, transport.size, lambda: transport)
 
 
 class Schedule:
@@ -49,7 +43,7 @@ class Schedule:
 
     def run(self, transport: ThreadTransport) -> list[str]:
         """Make all operations as one of the ranks; return how each of them ended."""
-        exchanges = Exchanges(transport)
+        exchanges = moves.Exchanges(transport)
         ends = []
         for number in range(len(self.counts)):
             try:
@@ -62,7 +56,7 @@ class Schedule:
                 ends.append("failed elsewhere")
         return ends
 
-    def _exchange(self, exchanges: Exchanges, rank: int, number: int) -> None:
+    def _exchange(self, exchanges: moves.Exchanges, rank: int, number: int) -> None:
         for k, length in enumerate(self.lengths[number]):
             if self.fails.get((rank, number)) == k:
                 raise IndexError(f"rank {rank}, operation {number}, exchange {k}")
@@ -120,7 +114,7 @@ def test_parcels_of_any_sizes_arrive_also_after_errors(data: st.DataObject, size
     )
 
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         rank = transport.rank
         for number, (what, sizes, event) in enumerate(steps):
             parcels = [parcel(number, rank, r, sizes[rank][r]) for r in range(size)]
@@ -147,7 +141,7 @@ def messages(sizes: list[list[int]]) -> list[int]:
     """
 
     def work(transport: ThreadTransport) -> list[int]:
-        peers = peers_of(transport)
+        peers = group(transport)
         sent = list[int]()
         begin = transport.begin
 
@@ -193,7 +187,7 @@ def test_an_exchange_that_is_left_before_its_end_is_the_last(
     # but one that fails before its first message has begun is told to the others: they go on
     # together
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         begin = transport.begin
         begun = 0
 
@@ -222,7 +216,7 @@ def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(
     error: type[BaseException],
 ) -> None:
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         with pytest.raises(error if transport.rank == 1 else PeerError), peers.together("a batch"):  # noqa: PT012
             peers.totals("first", 1)
             if transport.rank == 1:
@@ -235,7 +229,7 @@ def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(
 
 def test_ranks_in_operations_of_different_numbers_are_told_and_agree_again() -> None:
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         if transport.rank == 1:
             with peers.together("what the others do not do"):
                 pass
@@ -261,7 +255,7 @@ def answered(question: list[np.ndarray], by: int) -> list[list[int]]:
     return [(numbers * 2 + by).tolist(), call.tolist()]
 
 
-def dialogue(peers: PeerGroup, calls: list[Asks], *, says_last: bool = True) -> None:
+def dialogue(peers: Any, calls: list[Asks], *, says_last: bool = True) -> None:
     """Ask in each call those that it says, whichever calls the others have come to, and check the
     answers.
     """
@@ -289,7 +283,7 @@ def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
     dialogues = data.draw(st.lists(calls, min_size=1, max_size=3))
 
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         for calls, says_last in dialogues:
             dialogue(peers, calls, says_last=says_last)
             assert peers.totals("numbers", peers.rank) == [size * (size - 1) // 2]
@@ -311,7 +305,7 @@ def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
 )
 def test_exchanges_of_questions(calls: list[str], exchanges: int) -> None:
     def work(transport: ThreadTransport) -> int:
-        peers = peers_of(transport)
+        peers = group(transport)
         pairs = [
             [[f"{a}{b}" in call.split() for b in range(3)] for a in range(3)] for call in calls
         ]
@@ -324,7 +318,7 @@ def test_exchanges_of_questions(calls: list[str], exchanges: int) -> None:
 @pytest.mark.parametrize("fault", ["asking", "answering", "after"])
 def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault: str) -> None:
     def work(transport: ThreadTransport) -> None:
-        peers = peers_of(transport)
+        peers = group(transport)
         bad = transport.rank == 1
 
         def answer(number: np.ndarray) -> list[np.ndarray]:
@@ -350,7 +344,8 @@ def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault: str
 
 
 def test_one_process_asks_itself() -> None:
-    with ALONE.answering("talk", lambda numbers: [numbers + 1]) as ask:
+    alone = Graph.from_edges([0], [0]).peers
+    with alone.answering("talk", lambda numbers: [numbers + 1]) as ask:
         assert ask([[np.arange(2)]], last=True)[0][0].tolist() == [1, 2]
         assert ask([[]], last=False) == [[]]
 
@@ -363,9 +358,11 @@ def test_arrays_travel_as_they_are(kind: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(0).integers(0, 2, shape).astype(kind)
     transposed = np.arange(6, dtype=np.float32).reshape(2, 3).T
     for sent, came in zip(
-        [array, transposed, array], unpack(pack([array, transposed, array])), strict=True
+        [array, transposed, array],
+        packed.unpack(packed.pack([array, transposed, array])),
+        strict=True,
     ):
         assert (came.dtype, came.shape) == (sent.dtype, sent.shape)
         assert came.tobytes() == sent.tobytes()
         assert came.flags.writeable
-    assert unpack(pack([])) == []
+    assert packed.unpack(packed.pack([])) == []

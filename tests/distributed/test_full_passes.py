@@ -16,7 +16,6 @@ from _support.sampler_families import NODES, graph_of_all
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow._core.rows.rows import take_rows
 from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.testing import graphs
@@ -156,7 +155,7 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
         outputs = model.inference(graph, column)
         torch.testing.assert_close(outputs, model.inference(whole, whole.ndata["s"])[graph.masters])
         plan = ExchangePlan(graph)
-        own = take_rows(dense.to_sparse_csr(), graph.masters)
+        own = dense[graph.masters].to_sparse_csr()
         mirrors = plan.broadcast(own)
         assert mirrors.layout == torch.sparse_csr
         assert mirrors.to_dense().equal(dense[plan.nodes[plan.num_masters :]])

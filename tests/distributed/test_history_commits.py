@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from _support.history_parts import OWNERS, TWO, WHOLE, everything, filled, history_of
+from _support.history_parts import OWNERS, TWO, WHOLE, copies, everything, filled, history_of
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES
 
 from nodeflow import History
-from nodeflow._files.store import store
 from nodeflow.distributed import DistributedGraph, PeerError
 
 
@@ -34,20 +33,17 @@ THREAD = threading.local()
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("fault", ["first", "middle", "last"])
 def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
-    files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    files: bool, fault: str, tmp_path: Path
 ) -> None:
     parts = Parts(WHOLE, OWNERS[3][::-1], 3)
-    copied = store.copy_rows
 
-    def failing(arrays: Any, changes: Any) -> None:
+    def failing(copied: Any, arrays: Any, changes: Any) -> None:
         names = list(changes)
         upto = {"first": 0, "middle": 2, "last": len(names)}[fault]
         if getattr(THREAD, "fails", False):
             copied(arrays, {name: changes[name] for name in names[:upto]})
             raise MemoryError("a fault of the test")
         copied(arrays, changes)
-
-    monkeypatch.setattr(store, "copy_rows", failing)
 
     def failed(graph: DistributedGraph, rank: int) -> None:
         THREAD.fails = False
@@ -67,16 +63,16 @@ def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
         assert int(history.step) == 2
         assert history.rows(1, [0, 59]).tolist() == [[2, 2]] * 2
 
-    parts.run(failed)
+    with copies(failing):
+        parts.run(failed)
 
 
 def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """Whatever moments of a commit the folders of two ranks are of: both have it, or neither
     does.
     """
-    copied = store.copy_rows
     moments = ["before", "begun", "half", "written", "ended"]
 
     def keep(rank: int, moment: str) -> None:
@@ -86,7 +82,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
             ignore=shutil.ignore_patterns(".lock"),
         )
 
-    def slowly(arrays: Any, changes: Any) -> None:
+    def slowly(copied: Any, arrays: Any, changes: Any) -> None:
         if not getattr(THREAD, "keeps", False):
             return copied(arrays, changes)
         rank = THREAD.rank
@@ -96,8 +92,6 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
         keep(rank, "half")
         copied(arrays, {name: changes[name] for name in names[2:]})
         return keep(rank, "written")
-
-    monkeypatch.setattr(store, "copy_rows", slowly)
 
     def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
         THREAD.rank = transport.rank
@@ -112,7 +106,8 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
         keep(transport.rank, "ended")
         return [*states, everything(history)]
 
-    old, new = zip(*run_ranks(2, committed), strict=True)
+    with copies(slowly):
+        old, new = zip(*run_ranks(2, committed), strict=True)
     assert old[0] != new[0]
     for first, other in itertools.product(moments, repeat=2):
         if "ended" in (first, other) and {first, other} & {"before", "begun", "half"}:
@@ -183,15 +178,13 @@ def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None
     def renewed(transport: ThreadTransport) -> None:
         folder = tmp_path / str(transport.rank)
         history = filled(TWO.on(transport), folder=folder)
-        with history.renewal() as new:
+        with pytest.MonkeyPatch.context() as patch, history.renewal() as new:
             for tensor in new.values():
                 tensor.fill_(7)
             # killed after all have agreed, and before it replaced its arrays
             if transport.rank == 1:
-                replaced = history._store._replace
-                history._store._replace = lambda new: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
-        if transport.rank == 1:
-            history._store._replace = replaced  # type: ignore
+                killed = tmp_path / "1-killed"
+                patch.setattr(history._store, "_replace", lambda _: shutil.copytree(folder, killed))
         history.close()
 
     def opened(transport: ThreadTransport) -> None:

@@ -135,6 +135,10 @@ def calls_of_tables(graph: Graph, rank: int) -> dict[str, Call]:
 TABLES = [calls_of_a_graph, calls_of_samplers, calls_of_plans, calls_of_histories, calls_of_tables]
 
 
+def channel_of(graph: Graph) -> Any:
+    return graph.peers._channel  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("table", TABLES)
 @PARTS.on_every_rank
 def test_a_call_is_one_operation(
@@ -142,7 +146,7 @@ def test_a_call_is_one_operation(
 ) -> None:
     assert graph.for_sampling is not None  # fetched once
     for name, call in table(graph, rank).items():
-        channel = graph.peers._channel  # type: ignore[attr-defined]
+        channel = channel_of(graph)
         begun = channel.operation
         exchanged = graph.peers.counters.exchanges
         call()
@@ -156,7 +160,7 @@ def test_a_failure_before_any_exchange_of_a_call_is_raised_on_all(
     graph: Graph, rank: int, table: Callable[[Graph, int], dict[str, Call]]
 ) -> None:
     """Also before its last one, whose number no call says; then all go on together."""
-    channel = graph.peers._channel  # type: ignore[attr-defined]
+    channel = channel_of(graph)
     for name in list(table(graph, rank)):
         table(graph, rank)[name]()  # which the graph keeps some columns for
         count = exchanges_of(table(graph, rank)[name], channel, None)

@@ -4,7 +4,6 @@ goes on.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
@@ -16,11 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import random_graph, written
+from _support.partition_tools import full_disk, random_graph, written
 from _support.processes import environment
 
-from nodeflow._files.disk.arrays import ArrayFile
-from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed import PartitionBuffer, Partitions, _slots, beta_order
 
 GRAPH = random_graph(20, 50)
@@ -77,25 +74,15 @@ def test_an_exception_in_the_loop_changes_nothing(
 @pytest.mark.parametrize("prefetch", [True, False])
 @pytest.mark.parametrize("after", [0, 2, 9, 12])
 def test_a_full_disk_ends_the_epoch_with_its_error(
-    parts: Partitions, monkeypatch: pytest.MonkeyPatch, after: int, prefetch: bool
+    parts: Partitions, after: int, prefetch: bool
 ) -> None:
     """The disk is full at a write in the background, or at the commit (from the ninth write on)."""
     assert beta_order(5, 2).swaps == 9
-    calls = 0
-
-    def finish(writer: ArrayWriter, *arguments: Any, **options: Any) -> ArrayFile:
-        nonlocal calls
-        calls += 1
-        if calls > min(after, 10):
-            writer.file.write_bytes(b"half of it")
-            raise OSError(errno.ENOSPC, "No space left on device", str(writer.file))
-        return real(writer, *arguments, **options)
-
-    real = ArrayWriter.finish
-    with monkeypatch.context() as patch:
-        patch.setattr(ArrayWriter, "finish", finish)
-        with pytest.raises(OSError, match=r"No space left on device: .*nodes"):
-            epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
+    with (
+        full_disk("finish", min(after, 10)),
+        pytest.raises(OSError, match=r"No space left on device: .*nodes"),
+    ):
+        epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
     check_as_committed(parts.folder, GRAPH.ndata["x"])
 
 

@@ -4,7 +4,6 @@ faults.
 
 from __future__ import annotations
 
-import errno
 import json
 import signal
 import subprocess
@@ -16,11 +15,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.partition_tools import in_small_pieces, random_graph, written
+from _support.partition_tools import full_disk, in_small_pieces, random_graph, written
 from _support.processes import environment
 from torch import Tensor
 
-from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed import (
     PartitionBuffer,
     Partitions,
@@ -141,22 +139,9 @@ def test_sparse_columns_are_read_only_and_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 3, 8])
-def test_a_full_disk_leaves_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
+def test_a_full_disk_leaves_no_folder(tmp_path: Path, after: int) -> None:
     """The disk is full at a write of a column."""
-    calls = 0
-    real = ArrayWriter.append
-
-    def full(writer: ArrayWriter, rows: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls > after:
-            raise OSError(errno.ENOSPC, "No space left on device", str(writer.file))
-        real(writer, rows)
-
-    monkeypatch.setattr(ArrayWriter, "append", full)
-    with pytest.raises(OSError, match="No space left on device"):
+    with full_disk("append", after), pytest.raises(OSError, match="No space left on device"):
         written(random_graph(20, 30), tmp_path / "a", 3)
     assert list(tmp_path.iterdir()) == []
 
@@ -164,7 +149,7 @@ def test_a_full_disk_leaves_no_folder(
 KILLED = """
 import os, signal, sys
 import torch
-from _support.partition_tools import in_small_pieces, random_graph, written
+from _support.partition_tools import full_disk, in_small_pieces, random_graph, written
 
 def rows(ids):
     if 10 in ids:

@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 import torch
-from _support.ranks import ThreadTransport, run_ranks
+from _support.ranks import ThreadTransport, group, run_ranks
 
-from nodeflow._core.peers.peers import ALONE, Peers
+from nodeflow import Graph
 from nodeflow._processes.exchanges import is_heard_by_all
-from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import PeerError
 
 
-def on_ranks(size: int, work: Callable[[Peers], Any]) -> list[Any]:
+def on_ranks(size: int, work: Callable[[Any], Any]) -> list[Any]:
     """Return what ``work`` gives on every rank; a single one has no group."""
 
     def run(transport: ThreadTransport) -> Any:
-        return work(ALONE if size == 1 else PeerGroup(transport.rank, size, lambda: transport))
+        alone = Graph.from_edges([0], [0]).peers
+        return work(alone if size == 1 else group(transport))
 
     return run_ranks(size, run)
 
 
-def mean_of(peers: Peers, number: float) -> float:
+def mean_of(peers: Any, number: float) -> float:
     with peers.averaging([], number) as means:
         pass
     return means[0]
@@ -32,7 +32,7 @@ def mean_of(peers: Peers, number: float) -> float:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_all_get_the_same(size: int) -> None:
-    def work(peers: Peers) -> list[Any]:
+    def work(peers: Any) -> list[Any]:
         rank = peers.rank
         weights = torch.full((2,), float(rank + 1))
         peers.copy_first("weights", [weights])
@@ -57,7 +57,7 @@ def test_all_get_the_same(size: int) -> None:
 
 
 def test_an_error_of_the_first_is_known_to_all() -> None:
-    def work(peers: Peers) -> tuple[str, bool]:
+    def work(peers: Any) -> tuple[str, bool]:
         def fail() -> None:
             raise FileNotFoundError("no such file: run.toml")
 
@@ -77,7 +77,7 @@ def test_an_error_of_the_first_is_known_to_all() -> None:
 
 
 def test_an_error_is_sent_once_through_all_that_enclose_it() -> None:
-    def work(peers: Peers) -> list[int]:
+    def work(peers: Any) -> list[int]:
         with pytest.raises((ValueError, PeerError), match="bad"), peers.together("outer"):  # noqa: PT012
             with peers.together("inner"):
                 if peers.rank == 1:
@@ -89,7 +89,7 @@ def test_an_error_is_sent_once_through_all_that_enclose_it() -> None:
 
 
 def test_errors_of_several_are_those_of_each() -> None:
-    def work(peers: Peers) -> tuple[str, bool]:
+    def work(peers: Any) -> tuple[str, bool]:
         with pytest.raises(ValueError, match="rank") as caught, peers.together("settings"):
             raise ValueError(f"rank {peers.rank}")
         return str(caught.value), is_heard_by_all(caught.value)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.graphs import html
 from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerprint, graph_of_all
 from _support.views import viewed
@@ -218,11 +219,11 @@ TWO = Parts(RING, [0, 0, 1], 2)
 def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
     sampler = NeighborSampler(graph, [2])
     before = graph.peers.counters.exchanges
-    text = graph._repr_html_()
+    text = html(graph)
     assert "DistributedGraph" in text
     assert "3 × 4" in text
     assert "fetched by DistributedRows" in text
-    sampler._repr_html_()
+    html(sampler)
     assert graph.peers.counters.exchanges == before
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nodeflow import Graph
 from nodeflow.distributed import PeerError
-from nodeflow.storage import EmbeddingTable, Pipeline, _embedding_table
+from nodeflow.storage import EmbeddingTable, Pipeline
 
 WHOLE = graph_of_all()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
@@ -146,22 +146,19 @@ THREAD = threading.local()
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
-    files: bool, late: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    files: bool, late: bool, tmp_path: Path
 ) -> None:
-    updated = EmbeddingTable._update
-
-    def failing(self: EmbeddingTable, *given: Any) -> None:
-        if getattr(THREAD, "fails", False) and not late:
-            raise MemoryError("a fault of the test")
-        updated(self, *given)
-        if getattr(THREAD, "fails", False):
-            raise MemoryError("a fault of the test")
-
-    monkeypatch.setattr(_embedding_table.EmbeddingTable, "_update", failing)
+    class Failing(EmbeddingTable):
+        def _update(self, *given: Any) -> None:
+            if THREAD.fails and not late:
+                raise MemoryError("a fault of the test")
+            super()._update(*given)
+            if THREAD.fails:
+                raise MemoryError("a fault of the test")
 
     def failed(graph: Graph, rank: int) -> None:
         THREAD.fails = False
-        table = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
+        table = Failing(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
         whole = EmbeddingTable(NODES, 2, lr=0.5)
         for k in range(3):
             rows = table.pull(range(20))
@@ -273,27 +270,25 @@ def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
 
 
 def test_a_step_that_a_killed_rank_has_half_written_is_undone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """The other rank has not begun, so the version must not be that of the rows before, when some
     have changed.
     """
     parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
-    begin = EmbeddingTable._begin
 
-    def half(self: EmbeddingTable, *given: Any) -> None:
-        begin(self, *given)
-        if getattr(THREAD, "keeps", False):
-            shutil.copytree(
-                tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock")
-            )
-
-    monkeypatch.setattr(_embedding_table.EmbeddingTable, "_begin", half)
+    class Half(EmbeddingTable):
+        def _begin(self, *given: Any) -> None:
+            super()._begin(*given)
+            if THREAD.keeps:
+                shutil.copytree(
+                    tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock")
+                )
 
     def stepped(transport: ThreadTransport) -> Tensor:
         THREAD.keeps = False
         folder = tmp_path / str(transport.rank)
-        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
+        table = Half(parts.on(transport), 2, lr=0.5, folder=folder)
         for ids in (range(20), range(40)):
             before = table.fetch(range(NODES))
             table.pull(ids).sum().backward()

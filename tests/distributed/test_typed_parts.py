@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.file_formats import changed_manifest
 from _support.partition_tools import check_parts, cut_into, in_small_pieces
-from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
+from _support.ranks import HALOS, Parts, ThreadTransport, group, run_ranks
 from _support.sampler_families import fingerprint
 from _support.typed_nn import typed_graph
 from _support.views import viewed
@@ -36,8 +37,6 @@ from nodeflow import (
     TemporalNeighborSampler,
     nn,
 )
-from nodeflow._files.disk.manifest import Manifest
-from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.propagation import Propagation
 from nodeflow.sampling.base import SamplerBase
@@ -182,8 +181,8 @@ def test_a_folder_holds_types_and_their_columns(tmp_path: Path, edges: str) -> N
     opened = GraphParts.open(tmp_path / "parts", verify=True)
 
     def work(transport: ThreadTransport) -> None:
-        group = PeerGroup(transport.rank, 3, lambda: transport, opened)
-        held = DistributedGraph(opened, opened.part(transport.rank), group)
+        peers = group(transport, opened)
+        held = DistributedGraph(opened, opened.part(transport.rank), peers)
         for mine, known in ((held.nodes, graph.nodes), (held.relations, graph.relations)):
             assert list(mine) == list(known)
             for name, part in mine.items():
@@ -358,15 +357,13 @@ def test_a_table_of_all_nodes_serves_several_types() -> None:
 def test_folders_of_before_have_one_type(tmp_path: Path) -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3)})
     cut_into(graph, tmp_path / "parts", 2)
-    manifest = Manifest.read(tmp_path / "parts", *GraphParts.layout)
-    facts = {name: fact for name, fact in manifest.facts.items() if name != "schema"}
-    Manifest(*GraphParts.layout, manifest.arrays, facts).write(tmp_path / "parts")
+    with changed_manifest(tmp_path / "parts") as manifest:
+        del manifest["facts"]["schema"]
     parts = GraphParts.open(tmp_path / "parts")
     assert parts.schema == graph.schema
     assert list(parts.part(0).ndata) == ["x"]
-    Manifest(
-        *GraphParts.layout, manifest.arrays, {**facts, "schema": WHOLE.schema.to_json()}
-    ).write(tmp_path / "parts")
+    with changed_manifest(tmp_path / "parts") as manifest:
+        manifest["facts"]["schema"] = WHOLE.schema.to_json()
     with pytest.raises(ValueError, match="sizes and arrays do not fit together"):
         GraphParts.open(tmp_path / "parts")
 

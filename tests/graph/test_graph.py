@@ -15,8 +15,7 @@ import torch
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
-from nodeflow._core.runtime import process
-from nodeflow._core.runtime.mapped import file_of
+from nodeflow._core.runtime import mapped as maps, process
 from nodeflow.testing import graphs
 
 edge_lists = st.integers(1, 7).flatmap(
@@ -195,7 +194,7 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path, graph, dtype):
         FileNotFoundError, match=r"there is no file .*indices\.npy: the pickle names it"
     ):
         pickle.loads(pickle.dumps(mapped))
-    assert Path(file_of(travelled.indices).filename) == tmp_path / "indices.npy"
+    assert Path(maps.file_of(travelled.indices).filename) == tmp_path / "indices.npy"
     assert [x.tolist() for x in travelled.edges()] == [x.tolist() for x in graph.edges()]
 
 

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 import torch
+from _support.file_formats import trust_stamps
 
 from nodeflow import Graph
 from nodeflow._core.runtime import process
@@ -25,11 +26,10 @@ def stored(tmp_path: Path) -> Path:
 
 
 def elsewhere(data: bytes) -> Graph:
-    """Load a pickle as a process does in which no graph lives."""
+    """Load the pickle of a graph as a process does in which no graph lives."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, "graphs", WeakValueDictionary())
-        graph: Graph = pickle.loads(data)
-    return graph
+        return pickle.loads(data)
 
 
 def flip(file: Path, at: int = -1) -> None:
@@ -47,7 +47,7 @@ def test_a_damaged_file_is_found(stored, name):
 
 
 def test_files_as_they_were_are_not_read_again(stored, monkeypatch):
-    monkeypatch.setattr(checked, "_SETTLED", -1.0)
+    trust_stamps(monkeypatch, -1.0)
     graph = Graph.open(stored)
     data = pickle.dumps(graph)
     Graph.open(stored)

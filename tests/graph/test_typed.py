@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import html
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, convert, transform
@@ -113,9 +114,9 @@ def test_sizes_of_types_are_shown():
         "3, author reviews"
     )
     assert words in repr(graph)
-    assert words in graph._repr_html_()
-    assert "author writes paper</td>" in graph.schema._repr_html_()
-    assert "4 edges" in graph.schema._repr_html_()
+    assert words in html(graph)
+    assert "author writes paper</td>" in html(graph.schema)
+    assert "4 edges" in html(graph.schema)
     assert repr(graph.schema).startswith(
         "Schema(author 3, venue 0, paper 4; author -writes-> paper 4, "
     )

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges, nn, ops
 from nodeflow._core.rows import coded
-from nodeflow._core.rows.coded import CodedTensor, is_coded
-from nodeflow._core.rows.narrow import Coding
 from nodeflow.flow import Flow
 from nodeflow.ops import _compiled as native
 from nodeflow.storage import CodedRows, NarrowRows, narrow
@@ -25,9 +23,9 @@ WIDTHS = (16, 17, 31, 64, 79, 80, 100, 128)
 
 
 @pytest.fixture(autouse=True)
-def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small batches stay coded too."""
-    monkeypatch.setattr(coded, "_LEAST", 0)
+def least(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of few bytes stay coded too, of none or of the parameter."""
+    monkeypatch.setattr(coded, "_LEAST", getattr(request, "param", 0))
 
 
 def column(rows: int, width: int, seed: int = 0) -> CodedRows:
@@ -84,7 +82,7 @@ def test_sums_of_codes(
     plain = NarrowRows(rows.stored, rows.coding).fetch(ids)
     weight = torch.linspace(-1, 2, flow.num_edges) if weighted else None
     out = native.weighted_sum(flow.structure, "v", h, weight, reduce == "mean", own)
-    assert is_coded(h) or not flow.num_edges
+    assert coded.is_coded(h) or not flow.num_edges
     width = h.shape[1]
     if own:
         assert out[:, :width].equal(plain[: flow.num_dst])
@@ -111,7 +109,7 @@ def test_destinations_with_many_edges(degree: int, width: int) -> None:
         h = rows.fetch(ids)
         out = flow.aggregate(h, reduce)
         exact, sizes = reference(flow, plain_of(rows).fetch(ids), None, reduce)
-        assert is_coded(h)
+        assert coded.is_coded(h)
         assert ((out.double() - exact).abs() <= 1e-5 * sizes).all()
 
 
@@ -124,7 +122,7 @@ def test_sums_of_whole_numbers_are_exact() -> None:
         torch.arange(300), torch.zeros(300, dtype=torch.int64), num_src=300, num_dst=1
     )
     assert flow.aggregate(h, "sum").equal(x.double().sum(0, keepdim=True).float())
-    assert is_coded(h)
+    assert coded.is_coded(h)
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +141,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
             h = rows.fetch(ids)
             weight = torch.linspace(-1, 1, 400)
             results.append(native.weighted_sum(flow.structure, "v", h, weight, mean=True, own=True))
-            assert is_coded(h)
+            assert coded.is_coded(h)
     finally:
         torch.set_num_threads(before)
     assert all(result.equal(results[0]) for result in results)
@@ -155,7 +153,7 @@ def test_rows_that_many_edges_read_are_unpacked_once() -> None:
     flow = flow_from_edges(*ends, num_src=4, num_dst=4)
     h = rows.fetch([0, 1, 2, 3])
     assert flow.aggregate(h, "sum").equal(flow.aggregate(plain_of(rows).fetch([0, 1, 2, 3]), "sum"))
-    assert not is_coded(h)
+    assert not coded.is_coded(h)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -225,9 +223,9 @@ def test_what_needs_no_row() -> None:
     )
     assert h.to("cpu") is h
     assert h.to(torch.float32) is h
-    assert is_coded(h[:2])
-    assert is_coded(h.index_select(0, torch.tensor([1, 1])))
-    assert is_coded(h)
+    assert coded.is_coded(h[:2])
+    assert coded.is_coded(h.index_select(0, torch.tensor([1, 1])))
+    assert coded.is_coded(h)
 
 
 def test_changes_in_place_are_seen() -> None:
@@ -333,8 +331,8 @@ def test_models(make: str, stays: bool, order: str, monkeypatch: pytest.MonkeyPa
         out = model(batch, batch.inputs["feat"])
         out.square().sum().backward()
         results.append([out, *(p.grad for p in model.parameters())])
-        if isinstance(batch.inputs["feat"], CodedTensor):
-            assert is_coded(batch.inputs["feat"]) == (stays and order == "aggregate")
+        if type(batch.inputs["feat"]) is not Tensor:
+            assert coded.is_coded(batch.inputs["feat"]) == (stays and order == "aggregate")
     for got, expected in zip(*results, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
 
@@ -344,9 +342,10 @@ def test_only_own_rows_are_unpacked(
     make: Callable[..., nn.FlowModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    unpack = Coding.unpack
+    coding = type(narrow(torch.ones(1, 1)).coding)
+    unpack = coding.unpack
     monkeypatch.setattr(
-        Coding,
+        coding,
         "unpack",
         lambda self, codes, ids: sizes.append(len(ids)) or unpack(self, codes, ids),
     )
@@ -387,11 +386,11 @@ def test_other_rows_are_plain(rows: NarrowRows) -> None:
     assert CodedRows(rows).fetch([1, 2]).equal(rows.fetch([1, 2]))
 
 
-def test_small_batches_and_given_tensors_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coded, "_LEAST", 4 * 16 * 5)
+@pytest.mark.parametrize("least", [4 * 16 * 5], indirect=True)
+def test_small_batches_and_given_tensors_are_plain() -> None:
     rows = column(10, 16)
     out = torch.empty(5, 16)
-    assert is_coded(rows.fetch(IDS))
+    assert coded.is_coded(rows.fetch(IDS))
     assert type(rows.fetch(IDS[:4])) is Tensor
     assert rows.fetch(IDS, out) is out
     assert out.equal(plain_of(rows).fetch(IDS))

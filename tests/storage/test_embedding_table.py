@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import os
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.stores import waiting
 from hypothesis import given, strategies as st
 from scipy import stats
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow._files.store import journal
 from nodeflow.storage import EmbeddingTable, Rows
 
 NODES = 12
@@ -217,7 +218,7 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
         table.step(unused)
     with torch.no_grad():
         assert not table.pull([0]).requires_grad
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
     first = table.pull([1])
     second = table.pull([2])
     (first + second).sum().backward()
@@ -226,7 +227,7 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
     assert table.fetch(range(6))[:, 0].tolist() == [0, -1, -12, -10, 0, 0]
     table.pull([1])
     table.drop()
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
 
 
 def test_gradients_add_up_over_calls_of_backward() -> None:
@@ -346,7 +347,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = table.fetch(range(NODES))
     table.pull(range(NODES)).sum().backward()
     with monkeypatch.context() as patched:
-        patched.setattr(journal, "take_room", full)
+        patched.setattr(os, "posix_fallocate", full, raising=False)
         with pytest.raises(OSError, match="No space left on device"):
             table.step()
     assert (table.version, table.fetch(range(NODES)).equal(before)) == (0, True)

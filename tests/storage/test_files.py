@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.file_formats import changed_manifest
 from _support.mutation_tools import mutated
 from hypothesis import given, strategies as st
 from safetensors.torch import save_file
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, storage
-from nodeflow._files.disk.manifest import Manifest
 from nodeflow._kernels import reading
 
 can_read_directly = pytest.mark.skipif(
@@ -294,8 +293,8 @@ def test_files_that_cannot_be_read_directly_are_named(
 
 def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
     storage.save_sparse(tmp_path / "bare", scipy.sparse.eye(3, format="csr"))
-    manifest = Manifest.read(tmp_path / "bare", "sparse rows", 1)
-    replace(manifest, arrays={}).write(tmp_path / "bare")
+    with changed_manifest(tmp_path / "bare") as manifest:
+        manifest["arrays"] = {}
     with pytest.raises(ValueError, match="bare has a manifest without sparse rows: it is damaged"):
         storage.open(tmp_path / "bare")
     storage.save_sparse(tmp_path / "x", scipy.sparse.eye(3, format="csr"))

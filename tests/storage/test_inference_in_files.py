@@ -17,7 +17,6 @@ from _support.graphs import random_graph, sparse_column
 from _support.own_rows import OwnRows
 
 from nodeflow import Graph, History, Updater, nn, transform
-from nodeflow._files.disk import arrays
 from nodeflow.nn import FlowModel
 from nodeflow.storage import create
 
@@ -121,7 +120,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(arrays, "take_room", full)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     model = nn.GraphSAGE(5, 8, 3).train()
     with pytest.raises(OSError, match="No space left"):
         model.inference(weighted_graph(), torch.rand(NODES, 5), folder=tmp_path)

@@ -17,9 +17,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1])]  # where a process of its own looks too
 
-from _support.file_formats import FORMATS, PLAIN, digest  # noqa: E402
-
-from nodeflow._files.disk import checked  # noqa: E402
+from _support.file_formats import FORMATS, PLAIN, digest, trust_stamps  # noqa: E402
 
 CASES = int(os.environ.get("CASES", 2000))
 
@@ -71,7 +69,7 @@ def run(name: str, home: Path) -> None:
     original = home / f"original{ending}"
     write(original)
     time.sleep(0.01)
-    checked._SETTLED = 0  # so that there are stamps
+    trust_stamps(pytest.MonkeyPatch())
     shutil.copytree(original, home / "whole") if original.is_dir() else shutil.copy(
         original, home / f"whole{ending}"
     )

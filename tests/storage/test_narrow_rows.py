@@ -4,7 +4,6 @@ what is refused.
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.file_formats import changed_manifest
 from _support.own_rows import OwnRows
-from _support.ranks import ThreadTransport, run_ranks
+from _support.ranks import ThreadTransport, group, run_ranks
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
@@ -27,8 +27,6 @@ from nodeflow import (
     storage,
 )
 from nodeflow._core.rows.narrowing import _measured, _sample, _seen
-from nodeflow._files.disk.manifest import Manifest
-from nodeflow._processes.group import PeerGroup
 from nodeflow.datasets import build_graph
 from nodeflow.distributed import DistributedGraph
 from nodeflow.storage import NarrowRows, narrow
@@ -246,7 +244,7 @@ def test_processes_send_the_codes(tmp_path: Path, column: NarrowRows) -> None:
         )
 
         def fetched(transport: ThreadTransport, parts: Any = parts) -> int:
-            peers = PeerGroup(transport.rank, 2, lambda: transport, parts)
+            peers = group(transport, parts)
             graph = DistributedGraph(parts, parts.part(transport.rank), peers)
             cached = storage.Cached(graph.ndata["x"], range(NODES), "200 B")
             ids = IDS[transport.rank :: 2]
@@ -352,11 +350,9 @@ def test_damaged_files_are_named(tmp_path: Path, verify: bool | None) -> None:
 def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
     """The entry of the codes is as they know it, so that they come to the version."""
     graph_of(narrow(COLUMN)).save(tmp_path / "g")
-    words = json.loads((tmp_path / "g" / "manifest.json").read_text())
-    assert words["version"] == "1 with narrow rows"
-    assert set(words["arrays"]["ndata0"]) == {"file", "dtype", "shape", "checksum"}
-    with pytest.raises(
-        ValueError,
-        match="version 1 with narrow rows of the layout of 'graph', this nodeflow reads 2",
-    ):
-        Manifest.read(tmp_path / "g", "graph", 2)
+    with changed_manifest(tmp_path / "g") as words:
+        assert words["version"] == "1 with narrow rows"
+        assert set(words["arrays"]["ndata0"]) == {"file", "dtype", "shape", "checksum"}
+        words["version"] = "1 with wide rows"
+    with pytest.raises(ValueError, match="version 1 with wide rows of the layout of 'graph', this"):
+        Graph.open(tmp_path / "g")

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 import torch
+from _support.stores import waiting
 from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow._core.runtime.workers import Workers
 from nodeflow.storage import EmbeddingTable, Pipeline, _pipeline
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
@@ -81,7 +81,7 @@ def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: P
         assert list(Pipeline(batches(), (table, ids), slowly, staleness=staleness)) == losses
         assert table.fetch(range(NODES)).equal(expected.fetch(range(NODES)))
         assert table.version == len(losses)
-        assert table._pulls.waiting(()) == []
+        assert waiting(table) == []
 
 
 @given(staleness=st.integers(1, 6), count=st.integers(0, 9), left_at=st.integers(0, 9))
@@ -105,7 +105,7 @@ def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int)
         assert max((drawn for drawn, _ in most), default=0) == min(staleness, count)
     assert table.version == len(found) == min(count, left_at + 1)
     assert pipeline.under_way == 0
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
 
 
 def test_stages_overlap() -> None:
@@ -199,7 +199,7 @@ def test_batches_without_gradients_change_nothing() -> None:
             )
             == 12
         )
-        assert (table.version, table._pulls.waiting(())) == (0, [])
+        assert (table.version, waiting(table)) == (0, [])
 
 
 # ---- faults
@@ -271,7 +271,7 @@ def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(
     assert by_hand(expected, batches()[:at], staleness) == results[:at]
     assert table.version == at
     assert table.fetch(range(NODES)).equal(expected.fetch(range(NODES)))
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
     assert pipeline.under_way == 0
     list(Pipeline(batches(), (table, identity), compute, staleness=staleness))  # and it goes on
     assert table.version == at + 12
@@ -309,7 +309,7 @@ INTERRUPTED = """
 import _thread, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with Ctrl-C ignored
 sys.path[:0] = [sys.argv[1]]
-from storage.test_pipeline import batches, compute, identity, made
+from storage.test_pipeline import batches, compute, identity, made, waiting
 from nodeflow.storage import Pipeline
 table, done = made(), 0
 list(Pipeline(batches(), (table, identity), compute, staleness=4))  # the first operations import for seconds
@@ -323,12 +323,12 @@ except KeyboardInterrupt:
     timer.join()
     assert threading.active_count() == 1, threading.enumerate()
     assert table.version - 12 in (done, done + 1), (table.version, done)
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
     print("whole")
 """
 
 
-class InterruptedWorkers(Workers):
+class InterruptedWorkers(_pipeline.Workers):
     """The wait for the result number ``at`` ends in Ctrl-C, before the result is there."""
 
     at = 0
@@ -346,15 +346,15 @@ def interrupted() -> None:
 # the others are writes, whose results nobody waits for
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 6, 8, 10])
 def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pipeline, "Workers", InterruptedWorkers)
-    monkeypatch.setattr(InterruptedWorkers, "at", at)
+    workers = type("Workers", (InterruptedWorkers,), {"at": at})
+    monkeypatch.setattr(_pipeline, "Workers", workers)
     table = made()
     done = list[float]()
     pipeline = Pipeline(batches(100), (table, identity), compute, staleness=4)
     with pytest.raises(KeyboardInterrupt):
         done.extend(pipeline)
     assert table.version == len(done)
-    assert table._pulls.waiting(()) == []
+    assert waiting(table) == []
     assert pipeline.under_way == 0
 
 

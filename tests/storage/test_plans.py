@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from nodeflow._core.base.checks import Ints
-from nodeflow._core.base.types import Floats
 from nodeflow.storage._plan import ReadPlan
 
 
-def served(plan: ReadPlan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
+def served(
+    plan: ReadPlan, coming: Iterator[np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield what ``plan.advance`` returns until the last of the coming batches."""
     while True:
         while plan.lacks_batches and (ids := next(coming, None)) is not None:
@@ -27,7 +27,11 @@ def served(plan: ReadPlan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints,
         yield step
 
 
-def fewest_reads(batches: list[Ints], room: int) -> int:
+def in_memory(plan: ReadPlan) -> set[int]:
+    return set(np.flatnonzero(plan._place >= 0).tolist())
+
+
+def fewest_reads(batches: list[np.ndarray], room: int) -> int:
     """Return how many rows must be read at least to serve batches of distinct ids with a cache of
     ``room`` rows.
     """
@@ -49,7 +53,7 @@ batches_of_nodes = st.lists(
 )
 
 
-def best_of_all(batches: list[Ints], room: int) -> int:
+def best_of_all(batches: list[np.ndarray], room: int) -> int:
     """Fewest reads over all ways to choose which rows stay."""
     cost = {frozenset[int](): 0}
     for ids in batches:
@@ -66,7 +70,7 @@ def best_of_all(batches: list[Ints], room: int) -> int:
 
 @given(batches_of_nodes, st.integers(0, NODES))
 def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(
-    batches: list[Ints], room: int
+    batches: list[np.ndarray], room: int
 ) -> None:
     assert fewest_reads(batches, room) == best_of_all(batches, room)
 
@@ -79,7 +83,7 @@ def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(
     st.randoms(use_true_random=False),
 )
 def test_slots_hold_what_the_plan_says(
-    batches: list[Ints], room: int, window: int, hot: bool, random: object
+    batches: list[np.ndarray], room: int, window: int, hot: bool, random: object
 ) -> None:
     heat = np.array([random.random() for _ in range(NODES)]) if hot else None  # type: ignore[attr-defined]
     plan = ReadPlan(NODES, room, window, heat)
@@ -97,7 +101,7 @@ def test_slots_hold_what_the_plan_says(
 
 
 @given(batches_of_nodes, st.integers(1, NODES))
-def test_with_room_for_all_every_row_is_read_once(batches: list[Ints], window: int) -> None:
+def test_with_room_for_all_every_row_is_read_once(batches: list[np.ndarray], window: int) -> None:
     plan = ReadPlan(NODES, NODES, window, None)
     coming = iter(batches)
     reads = [node for ids, hit, _ in served(plan, coming) for node in ids[hit < 0].tolist()]
@@ -115,7 +119,7 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
     coming = iter(batches)
     for ids, _, kept in served(plan, coming):
         last = ids, kept
-    held = set(np.flatnonzero(plan._place >= 0).tolist())
+    held = in_memory(plan)
     assert len(held) == 10
     assert held <= set(range(nodes - hottest, nodes))
     assert len(last[0]) == 3 * nodes // 10
@@ -131,7 +135,7 @@ def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
     assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
 
 
-def drawn(nodes: int, size: int, count: int) -> list[Ints]:
+def drawn(nodes: int, size: int, count: int) -> list[np.ndarray]:
     """Batches of distinct nodes, low ones often."""
     rng = np.random.default_rng(2)
     odds = 1 / np.arange(1, nodes + 1)
@@ -149,12 +153,14 @@ LONG = {
 """Numbers of nodes, of which a plan tells 256 classes of heat apart, and of slots; batches."""
 
 
-def follow_the_rule(plan: ReadPlan, coming: list[Ints], heat: Floats, room: int) -> Iterator[int]:
+def follow_the_rule(
+    plan: ReadPlan, coming: list[np.ndarray], heat: np.ndarray, room: int
+) -> Iterator[int]:
     """Serve batches, and compare with the rule written out: rows that a known batch uses stay, the
     nearest first, then the hottest. No two are as hot. Yields how many rows of each batch are
     read.
     """
-    held = set(np.flatnonzero(plan._place >= 0).tolist())
+    held = in_memory(plan)
     for t, (ids, hit, _) in enumerate(served(plan, iter(coming))):
         wanted = set(ids.tolist())
         assert (hit >= 0).sum() == len(held & wanted)
