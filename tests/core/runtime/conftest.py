@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture
-def without_torchs_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_torchs_threads(monkeypatch):
     """Switch off torch's threads, and fail where they are asked for all the same."""
     threads = "nodeflow._core.runtime.threads._openmp"
     monkeypatch.setattr("nodeflow._core.runtime.process.torch_threads", False)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import pytest
 
 
 @pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def small_pieces(monkeypatch):
     """A function that sets how many bytes, numbers or texts are read or written at a time."""
 
-    def take(size: int) -> None:
+    def take(size):
         places = "arrays._PIECE checked._PIECE streams._PIECE streams._BYTES texts._TEXTS"
         for name in places.split():
             monkeypatch.setattr(f"nodeflow._files.disk.{name}", size)
@@ -21,11 +20,11 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
+def failing(monkeypatch):
     """A function that lets a function of ``os`` fail with an error of the system."""
 
-    def fail_with(name: str, number: int) -> None:
-        def fail(*_: object) -> None:
+    def fail_with(name, number):
+        def fail(*_):
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(os, name, fail, raising=False)

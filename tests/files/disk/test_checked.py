@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +40,7 @@ def test_ends_that_fall_or_miss_their_borders_are_found(
     checked.check_ends(tmp_path, saved(tmp_path, "x", [0, 0, 3]), 3)
 
 
-def test_every_piece_of_ids_is_looked_at(
-    tmp_path: Path, small_pieces: Callable[[int], None]
-) -> None:
+def test_every_piece_of_ids_is_looked_at(tmp_path: Path, small_pieces) -> None:
     small_pieces(2)
     for place in range(5):
         for wrong in (-1, 4):

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -185,7 +184,7 @@ def test_damaged_files_are_found_at_once(tmp_path: Path, change: str) -> None:
 @pytest.mark.parametrize("at", [-1, -5, -90])
 @pytest.mark.parametrize("piece", [2**22, 64])
 def test_a_flipped_bit_is_found_by_the_checksum(
-    tmp_path: Path, at: int, piece: int, small_pieces: Callable[[int], None]
+    tmp_path: Path, at: int, piece: int, small_pieces
 ) -> None:
     """In the last byte too, and in any of the pieces that a file is read in."""
     small_pieces(piece)
@@ -255,9 +254,7 @@ def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
         manifests.Manifest.read(tmp_path / "nowhere", "thing", 3)
 
 
-def test_a_full_disk_is_an_error_before_anything_is_mapped(
-    tmp_path: Path, failing: Callable[[str, int], None]
-) -> None:
+def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, failing) -> None:
     failing("posix_fallocate", errno.ENOSPC)
     with pytest.raises(OSError, match="No space left"):
         arrays.create_array(tmp_path / "x.npy", np.float32, (10, 4))
@@ -267,7 +264,7 @@ def test_a_full_disk_is_an_error_before_anything_is_mapped(
 @pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,), (1, 3)])
 @pytest.mark.parametrize("supported", [True, False])
 def test_created_arrays_are_zeros_that_can_be_written(
-    tmp_path: Path, shape: tuple[int, ...], supported: bool, failing: Callable[[str, int], None]
+    tmp_path: Path, shape: tuple[int, ...], supported: bool, failing
 ) -> None:
     if not supported:
         failing("posix_fallocate", errno.EOPNOTSUPP)
@@ -332,9 +329,7 @@ def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Pat
     assert arrays.map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
 
 
-def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
-    tmp_path: Path, failing: Callable[[str, int], None]
-) -> None:
+def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path: Path, failing) -> None:
     manifests.replace_file(tmp_path / "x", b"old")
     failing("fsync", errno.ENOSPC)
     with pytest.raises(OSError, match=r"No space left on device.*x"):

@@ -5,7 +5,6 @@ piece.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,7 @@ def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
 def test_a_column_is_one_file_for_any_size_of_its_pieces(
     column: torch.Tensor,
     tmp_path: Path,
-    small_pieces: Callable[[int], None],
+    small_pieces,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pieces_of = streams.pieces_of
@@ -68,9 +67,7 @@ def test_rows_that_were_not_appended_are_zeros(tmp_path: Path) -> None:
         assert column.equal(torch.cat([like.to_dense(), torch.zeros(7 - len(like), *width)]))
 
 
-def test_numbers_are_converted_piece_by_piece(
-    tmp_path: Path, small_pieces: Callable[[int], None]
-) -> None:
+def test_numbers_are_converted_piece_by_piece(tmp_path: Path, small_pieces) -> None:
     small_pieces(2)
     writer = streams.ArrayWriter(tmp_path / "x.npy", torch.int64, (3,))
     writer.append(DENSE.long())
@@ -82,8 +79,8 @@ def test_numbers_are_converted_piece_by_piece(
 def test_room_is_taken_from_its_start_to_its_end(
     supported: bool,
     tmp_path: Path,
-    small_pieces: Callable[[int], None],
-    failing: Callable[[str, int], None],
+    small_pieces,
+    failing,
 ) -> None:
     small_pieces(4)
     if not supported:
@@ -151,9 +148,7 @@ def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> N
         assert arrays.ArrayFile.of(facts).facts() == facts
 
 
-def test_texts_are_the_same_for_any_number_written_at_a_time(
-    tmp_path: Path, small_pieces: Callable[[int], None]
-) -> None:
+def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path: Path, small_pieces) -> None:
     words = ["", "é", "node", "", "\ud800", "flow"]
     for number in (1, 2, 100):
         small_pieces(number)
