@@ -9,10 +9,13 @@ import pytest
 import torch
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.edges.edges import read_only
 
 DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 100]
 WORDS = {torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16}
+
+
+def read_only(array):
+    return np.frombuffer(array.tobytes(), array.dtype)
 
 
 def edges(seed=0):
@@ -62,7 +65,7 @@ def test_sums_of_rows_in_any_order_and_precision(dtype, width, listed):
     indptr, indices, weight = edges()
     weight = weight.astype(np.float32)
     rows = np.arange(len(DEGREES))
-    # frozen arrays and ids of 4 bytes, as of a graph: nothing is compiled for this test only
+    # read-only arrays and ids of 4 bytes, as of a graph: nothing is compiled for this test only
     if listed:
         indptr, indices, weight, rows = map(
             read_only, (indptr, indices.astype(np.int32), weight, np.array([8, 3, 3, 0, 6, 5, 2]))

@@ -13,9 +13,7 @@ import torch
 from hypothesis import given, strategies as st
 
 from nodeflow import ALL
-from nodeflow._core.base import sizes
-from nodeflow._core.base.checks import as_count, as_ids, as_index, as_int, as_number
-from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base import checks, frozen, sizes
 
 
 class Series(list[int]):
@@ -42,7 +40,7 @@ class Series(list[int]):
     ],
 )
 def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
-    ids = as_ids(value, "v", 4)
+    ids = checks.as_ids(value, "v", 4)
     assert ids.dtype == np.int64
     assert ids.flags.c_contiguous
     assert ids.tolist() == [3, 0, 3]
@@ -52,7 +50,7 @@ def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
     "value", [[], (), range(0), np.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int32)]
 )
 def test_nothing_is_a_legal_list_of_ids(value: Any) -> None:
-    assert as_ids(value, "v", 0).shape == (0,)
+    assert checks.as_ids(value, "v", 0).shape == (0,)
 
 
 @given(st.lists(st.integers(-3, 6), max_size=6), st.integers(0, 5))
@@ -60,26 +58,26 @@ def test_ids_agree_with_brute_force(ids: list[int], upper: int) -> None:
     bad = [at for at, i in enumerate(ids) if not 0 <= i < upper]
     if bad:
         with pytest.raises(IndexError, match=rf"v\[{bad[0]}\] is {ids[bad[0]]}, "):
-            as_ids(torch.tensor(ids), "v", upper)
+            checks.as_ids(torch.tensor(ids), "v", upper)
     else:
-        assert as_ids(torch.tensor(ids, dtype=torch.int64), "v", upper).tolist() == ids
+        assert checks.as_ids(torch.tensor(ids, dtype=torch.int64), "v", upper).tolist() == ids
 
 
 @pytest.mark.parametrize("value", [2, np.int32(2), np.array(2), torch.tensor(2)])
 def test_integers_of_all_kinds_are_taken(value: Any) -> None:
-    assert as_int(value, "n") == 2
-    assert type(as_int(value, "n")) is int
+    assert checks.as_int(value, "n") == 2
+    assert type(checks.as_int(value, "n")) is int
 
 
 def test_counts_have_a_least_value() -> None:
-    assert as_count(0, "n") == 0
+    assert checks.as_count(0, "n") == 0
 
 
 @pytest.mark.parametrize(
     "value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), torch.tensor(2)]
 )
 def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
-    number = as_number(value, "v", least=2, most=2)
+    number = checks.as_number(value, "v", least=2, most=2)
     assert type(number) is float
     assert number == 2
 
@@ -89,7 +87,7 @@ def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
 )
 def test_what_are_no_numbers_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="v must be a number, got "):
-        as_number(value, "v")
+        checks.as_number(value, "v")
 
 
 @pytest.mark.parametrize(
@@ -110,18 +108,18 @@ def test_numbers_out_of_bounds_are_refused(
     value: Any, bounds: dict[str, float], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
-        as_number(value, "v", **bounds)
+        checks.as_number(value, "v", **bounds)
 
 
 def test_indices_count_from_the_end_and_never_wrap_twice() -> None:
-    assert [as_index(i, "layer", 3) for i in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
+    assert [checks.as_index(i, "layer", 3) for i in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
     for index in (3, -4):
         with pytest.raises(
             IndexError, match=f"layer {index} is out of range: there are 3, so it goes from -3 to 2"
         ):
-            as_index(index, "layer", 3)
+            checks.as_index(index, "layer", 3)
     with pytest.raises(IndexError, match="flow 0 is out of range: there are none"):
-        as_index(0, "flow", 0)
+        checks.as_index(0, "flow", 0)
 
 
 def test_memory_is_compared_where_the_system_tells_its_size(
@@ -139,7 +137,7 @@ def test_all_prints_and_travels_as_itself() -> None:
 
 
 def test_frozen_refuses_every_change() -> None:
-    class Point(Frozen):
+    class Point(frozen.Frozen):
         __slots__ = ("x",)
 
         def __init__(self) -> None:
@@ -157,7 +155,7 @@ def test_frozen_refuses_every_change() -> None:
 
 def test_lazy_computes_once_and_frees_what_made_it() -> None:
     calls: list[int] = []
-    cell = Lazy(lambda: calls.append(1) or "value")
+    cell = frozen.Lazy(lambda: calls.append(1) or "value")
     assert (cell.get(), cell.get(), calls) == ("value", "value", [1])
     assert cell._make is None
-    assert Lazy.of(3).get() == 3
+    assert frozen.Lazy.of(3).get() == 3

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -24,24 +25,22 @@ def ring() -> Graph:
     return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 2)})
 
 
-def test_work_without_standard_error(
-    ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    distributed.write_partitions(ring, tmp_path / "buffer", 2)
-    partition_graph(ring, tmp_path / "parts", 2, method="ranges")
-    (tmp_path / "e.csv").write_text("0,1\n1,0\n")
-    datasets.build_graph(tmp_path / "e.csv", tmp_path / "g")
-    model = nn.GraphSAGE(2, 4, 3, num_layers=2)
-    assert model.inference(ring, ring.ndata["x"], progress=True).shape == (4, 3)
-    assert (
-        len(
-            metrics.rank_links(
-                nn.DotProduct(2), torch.randn(4, 2), [[0, 1], [1, 2]], progress=True
-            ).ranks
+def test_work_without_standard_error(ring: Graph, tmp_path: Path) -> None:
+    with redirect_stderr(None):
+        distributed.write_partitions(ring, tmp_path / "buffer", 2)
+        partition_graph(ring, tmp_path / "parts", 2, method="ranges")
+        (tmp_path / "e.csv").write_text("0,1\n1,0\n")
+        datasets.build_graph(tmp_path / "e.csv", tmp_path / "g")
+        model = nn.GraphSAGE(2, 4, 3, num_layers=2)
+        assert model.inference(ring, ring.ndata["x"], progress=True).shape == (4, 3)
+        assert (
+            len(
+                metrics.rank_links(
+                    nn.DotProduct(2), torch.randn(4, 2), [[0, 1], [1, 2]], progress=True
+                ).ranks
+            )
+            == 2
         )
-        == 2
-    )
 
 
 def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

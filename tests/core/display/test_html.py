@@ -22,9 +22,7 @@ from nodeflow import (
     flow_from_edges,
     testing,
 )
-from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.display import html
-from nodeflow._core.display.html import funnel
 
 MOST = 16_000  # letters that anything may show
 
@@ -71,13 +69,13 @@ def test_rows_that_are_fetched_are_not_fetched() -> None:
     graph = graph_of_all()
     graph.ndata["far"] = Far()
     assert ["nodes", "far", "float16", "60 × 1,000 × 3", "360 kB", "fetched by Far"] in cells(graph)
-    NeighborSampler(graph, [2])._repr_html_()
+    shown(NeighborSampler(graph, [2]))
 
 
 def test_names_are_escaped_and_cut_off() -> None:
     evil = '<script>alert("x")</script> & more'
     frame = Frame(1, {evil: torch.zeros(1), "y" * 10_000: torch.zeros(1)})
-    text = frame._repr_html_()
+    text = ElementTree.tostring(shown(frame), encoding="unicode")
     assert "<script" not in text
     assert cells(frame)[0][0] == evil
     assert len(cells(frame)[1][0]) == 80
@@ -105,15 +103,19 @@ def test_a_subclass_of_tensors_is_not_read() -> None:
     assert row[-1] == "Distant"
 
 
+def made(_: object) -> None:
+    raise AssertionError("a lazy part was made")
+
+
 def test_what_is_made_when_asked_for_stays_unmade(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = NeighborSampler(graph, [2, 2])([3, 2])
-    parts = [part for part in batch.flows[0].lazy_parts().values() if isinstance(part, Lazy)]
-    assert parts
-    monkeypatch.setattr(Lazy, "get", lambda self: pytest.fail("a lazy part was made"))
+    monkeypatch.setattr("nodeflow._core.base.frozen.Lazy.get", made)
     for thing in (batch, *batch.ldata, graph):
-        thing._repr_html_()
+        shown(thing)
+    with pytest.raises(AssertionError, match="a lazy part was made"):
+        _ = batch.flows[0].parent_eid
 
 
 def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
@@ -176,7 +178,7 @@ def test_histories_are_shown(graph: Graph) -> None:
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
 def test_bars_stay_inside_the_picture(sizes: list[int]) -> None:
-    picture = ElementTree.fromstring(funnel(sizes, sizes[1:]).replace("…", "."))
+    picture = ElementTree.fromstring(html.funnel(sizes, sizes[1:]).replace("…", "."))
     for bar in picture.iter("rect"):
         top = float(bar.attrib["y"])
         tall = float(bar.attrib["height"])

@@ -11,11 +11,8 @@ from hypothesis import example, given, strategies as st
 from numba import njit
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.edges.forms import InTorch
-from nodeflow._core.edges.node_rows import NodeRows
-from nodeflow._core.edges.numbering import distinct_in_order
-from nodeflow._core.in_torch import bits, labor, ragged
-from nodeflow._core.in_torch.numbering import TensorNumbering
+from nodeflow._core.edges import forms, node_rows, numbering as compiled
+from nodeflow._core.in_torch import bits, labor, numbering as in_tensors, ragged
 from nodeflow.sampling._labor_draws import key_of
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -118,9 +115,9 @@ def test_repeated(counts: list[int], most: int, data: st.DataObject) -> None:
 )
 def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
     ids = np.array([i for part in parts for i in part], np.int64)
-    nodes, local = distinct_in_order(ids)
+    nodes, local = compiled.distinct_in_order(ids)
     for num_ids in (2**40, *([2**31] if max(ids, default=0) < 2**31 else [])):
-        with TensorNumbering(num_ids, torch.device("cpu")) as numbering:
+        with in_tensors.TensorNumbering(num_ids, torch.device("cpu")) as numbering:
             numbers = [numbering.extend(torch.tensor(part, dtype=torch.int64)) for part in parts]
         assert torch.cat([torch.arange(0), *numbers]).tolist() == local.tolist()
         assert numbering.nodes.tolist() == nodes.tolist()
@@ -142,11 +139,13 @@ COUNT = st.just(-1) | st.integers(1, 70)  # all edges, or so many
     st.data(),
 )
 def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) -> None:
-    rows = NodeRows(np.cumsum([size for size, _ in ranges]), [sorted(kinds) for _, kinds in ranges])
+    rows = node_rows.NodeRows(
+        np.cumsum([size for size, _ in ranges]), [sorted(kinds) for _, kinds in ranges]
+    )
     nodes = data.draw(
         st.lists(st.integers(0, rows.num_nodes - 1), max_size=9) if rows.num_nodes else st.just([])
     )
-    found = rows.of(torch.tensor(nodes, dtype=torch.int64), InTorch(torch.device("cpu")))  # type: ignore[arg-type]
+    found = rows.of(torch.tensor(nodes, dtype=torch.int64), forms.InTorch(torch.device("cpu")))  # type: ignore[arg-type]
     for values, wanted in zip(found, rows.of(np.array(nodes, np.int64)), strict=True):
         assert values.tolist() == wanted.tolist()
 

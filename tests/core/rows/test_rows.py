@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,7 @@ import scipy.sparse
 import torch
 from hypothesis import given, strategies as st
 
-from nodeflow._core.rows.csr import from_scipy
-from nodeflow._core.rows.rows import fetch_rows, from_numpy, is_read_only, put_rows, take_rows
+from nodeflow._core.rows import csr, rows as row_tools
 
 
 @st.composite
@@ -26,12 +26,12 @@ def matrices(draw: st.DrawFn) -> np.ndarray:
 def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
     index = torch.tensor(ids, dtype=torch.int64)
-    sparse = from_scipy(scipy.sparse.csr_matrix(dense))
-    taken = take_rows(sparse, index)
+    sparse = csr.from_scipy(scipy.sparse.csr_matrix(dense))
+    taken = row_tools.take_rows(sparse, index)
     assert taken.layout == torch.sparse_csr
     assert taken.shape == (len(ids), dense.shape[1])
     assert np.array_equal(taken.to_dense().numpy(), dense[ids])
-    assert np.array_equal(take_rows(torch.from_numpy(dense), index).numpy(), dense[ids])
+    assert np.array_equal(row_tools.take_rows(torch.from_numpy(dense), index).numpy(), dense[ids])
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject
 def test_all_scipy_formats_come_over(kind: type) -> None:
     dense = np.array([[0, 1, 0], [2, 0, 3]])
     matrix = kind(dense)
-    column = from_scipy(matrix)
+    column = csr.from_scipy(matrix)
     assert column.dtype == torch.float32
     assert np.array_equal(column.to_dense().numpy(), dense)
 
 
 def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
     matrix = scipy.sparse.csr_matrix(np.eye(3))
-    column = from_scipy(matrix)
+    column = csr.from_scipy(matrix)
     matrix.data[:] = 9
     assert column.dtype == torch.float64
     assert torch.equal(column.to_dense(), torch.eye(3, dtype=torch.float64))
@@ -61,7 +61,7 @@ def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
 
 def test_only_sparse_matrices_come_over() -> None:
     with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
-        from_scipy(np.eye(3))
+        csr.from_scipy(np.eye(3))
 
 
 @given(st.data())
@@ -73,22 +73,22 @@ def test_rows_are_put_at_their_places(data: st.DataObject) -> None:
     order = np.random.default_rng(count).permutation(count)
     places = [order[part_of[order] == part] for part in range(3)]
     parts = [(whole[torch.from_numpy(at)], at) for at in places]
-    found = put_rows([(rows.to_sparse_csr(), at) for rows, at in parts], count)
+    found = row_tools.put_rows([(rows.to_sparse_csr(), at) for rows, at in parts], count)
     assert found.layout == torch.sparse_csr
     assert found.to_dense().equal(whole)
-    assert put_rows(parts, count)[part_of >= 0].equal(whole[part_of >= 0])
+    assert row_tools.put_rows(parts, count)[part_of >= 0].equal(whole[part_of >= 0])
 
 
 def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Path) -> None:
     array = np.arange(3.0)
-    tensor = from_numpy(array)
+    tensor = row_tools.from_numpy(array)
     array[0] = 5
     assert tensor[0] == 5
-    assert not is_read_only(tensor)
+    assert not row_tools.is_read_only(tensor)
     np.save(tmp_path / "x.npy", array)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    column = from_numpy(mapped)
-    assert is_read_only(column)
+    column = row_tools.from_numpy(mapped)
+    assert row_tools.is_read_only(column)
     assert np.shares_memory(column.numpy(), mapped)
 
 
@@ -97,8 +97,8 @@ def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Pat
 def test_rows_of_columns_on_a_gpu() -> None:
     dense = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0]], np.float32)
     ids = torch.tensor([2, 1, 1])
-    for column in (torch.from_numpy(dense), from_scipy(scipy.sparse.csr_matrix(dense))):
-        taken = take_rows(column.to("cuda"), ids)
+    for column in (torch.from_numpy(dense), csr.from_scipy(scipy.sparse.csr_matrix(dense))):
+        taken = row_tools.take_rows(column.to("cuda"), ids)
         assert taken.device.type == "cuda"
         assert np.array_equal(taken.to_dense().cpu().numpy(), dense[[2, 1, 1]])
 
@@ -122,7 +122,7 @@ def test_many_rows_are_those_of_index_select(kind: torch.dtype, shape: tuple[int
     for count in (1, 70_000):  # the first is too little for a loop of our own
         ids = torch.randint(0, 50, (2 * count,), generator=generator)
         for some in (ids[:count], ids[::2]):
-            found = fetch_rows(column, some)
+            found = row_tools.fetch_rows(column, some)
             assert found.dtype == kind
             assert found.shape == (count, *shape)
             assert torch.equal(found, column[some])
@@ -136,7 +136,7 @@ def test_rows_from_the_middle_of_memory() -> None:
     ids = torch.arange(9999, -1, -1).repeat(2)
     for start in range(3):
         column = memory[start : start + 100_000].view(10_000, 10)
-        assert torch.equal(fetch_rows(column, ids), column[ids])
+        assert torch.equal(row_tools.fetch_rows(column, ids), column[ids])
 
 
 @pytest.mark.parametrize("bad", [-1, 50])
@@ -144,12 +144,12 @@ def test_an_id_that_is_no_row_is_refused(bad: int) -> None:
     ids = torch.zeros(70_000, dtype=torch.int64)
     ids[69_999] = bad
     with pytest.raises(IndexError, match=f"there is no row {bad} in a column of 50 rows"):
-        fetch_rows(torch.zeros(50, 4), ids)
+        row_tools.fetch_rows(torch.zeros(50, 4), ids)
 
 
 def test_gradients_flow_to_a_column_that_wants_them() -> None:
     column = torch.ones(50, 4, requires_grad=True)
-    fetch_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
+    row_tools.fetch_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
     assert column.grad is not None
     assert column.grad[0].tolist() == [70_000.0] * 4
 
@@ -158,15 +158,35 @@ def test_gradients_flow_to_a_column_that_wants_them() -> None:
 def test_rows_are_differentiated_through_in_every_mode() -> None:
     column = torch.ones(50, 4)
     ids = torch.zeros(70_000, dtype=torch.int64)
-    _, tangent = torch.func.jvp(lambda x: take_rows(x, ids).sum(), (column,), (column,))
+    _, tangent = torch.func.jvp(lambda x: row_tools.take_rows(x, ids).sum(), (column,), (column,))
     assert tangent == 280_000
     assert (
-        torch.vmap(lambda x: take_rows(x, ids).sum())(column.repeat(2, 1, 1)).tolist()
+        torch.vmap(lambda x: row_tools.take_rows(x, ids).sum())(column.repeat(2, 1, 1)).tolist()
         == [280_000] * 2
     )
     with torch.autograd.forward_ad.dual_level():
         both = torch.autograd.forward_ad.make_dual(column, column)
-        assert torch.autograd.forward_ad.unpack_dual(take_rows(both, ids)).tangent.shape == (
+        assert torch.autograd.forward_ad.unpack_dual(
+            row_tools.take_rows(both, ids)
+        ).tangent.shape == (
             70_000,
             4,
         )
+
+
+def test_threads_never_share_memory() -> None:
+    column = torch.arange(60_000, dtype=torch.float32).view(-1, 4)
+    wrong = []
+
+    def work(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(60):
+            ids = torch.randint(0, len(column), (5000 + 100 * seed,), generator=generator)
+            rows = row_tools.fetch_rows(column, ids)
+            other = row_tools.fetch_rows(column, ids.flip(0))
+            if not (torch.equal(rows, column[ids]) and torch.equal(other, rows.flip(0))):
+                wrong.append(seed)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert not wrong

@@ -12,6 +12,7 @@ import pytest
 import torch
 from _support.graphs import random_graph
 from _support.own_rows import OwnRows
+from _support.stores import Store
 
 from nodeflow import (
     Graph,
@@ -22,12 +23,14 @@ from nodeflow import (
     nn,
     transform,
 )
-from nodeflow._core.rows.rows import fetch_rows, take_rows
-from nodeflow._files.store.files import FileStore
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import flow_from_edges
 from nodeflow.propagation import Propagation
 from nodeflow.storage import Rows
+
+
+def all_rows(column: torch.Tensor | Rows) -> torch.Tensor:
+    return column.fetch(torch.arange(column.shape[0])) if isinstance(column, Rows) else column
 
 
 @pytest.fixture
@@ -56,8 +59,7 @@ def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> 
     assert isinstance(rows, Rows)
     assert not isinstance(x, Rows)
     ids = torch.tensor([5, 0, 5])
-    assert fetch_rows(rows, ids).equal(x[ids])
-    assert take_rows(rows, ids).equal(x[ids])
+    assert rows.fetch(ids).equal(x[ids])
     model = nn.GraphSAGE(3, 4, 2, num_layers=2)
     assert model.inference(graph, rows).equal(model.inference(graph, x))
     assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
@@ -133,11 +135,9 @@ def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) ->
         theirs = change(stored)
         for frame, other in ((ours.ndata, theirs.ndata), (ours.edata, theirs.edata)):
             for name in frame:
-                assert take_rows(frame[name], torch.arange(frame.num_rows)).equal(
-                    take_rows(other[name], torch.arange(frame.num_rows))
-                )
+                assert all_rows(frame[name]).equal(all_rows(other[name]))
     for again in (pickle.loads(pickle.dumps(stored)), copy.deepcopy(stored)):
-        assert fetch_rows(again.ndata["x"], torch.arange(40)).equal(graph.ndata["x"])
+        assert all_rows(again.ndata["x"]).equal(graph.ndata["x"])
     assert stored.ndata.to("cpu")["x"] is stored.ndata["x"]
     assert "x float32 [40, 3]" in repr(stored.ndata)
 
@@ -163,12 +163,12 @@ def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
 def test_rows_in_a_file_are_those_of_their_tensor(dtype: torch.dtype, tmp_path: Path) -> None:
     values = torch.arange(20).view(10, 2).to(dtype)
     shapes = {"x": ((10, 2), dtype)}
-    store = FileStore(tmp_path / "rows", "thing", 1, shapes, {})
+    store = Store(tmp_path / "rows", "thing", 1, shapes, {})
     assert not store.arrays["x"].any()
     store.arrays["x"].copy_(values)
-    rows = FileStore(tmp_path / "rows", "thing", 1, shapes, {}).arrays["x"]
+    rows = Store(tmp_path / "rows", "thing", 1, shapes, {}).arrays["x"]
     assert (rows.shape, rows.dtype) == ((10, 2), dtype)
     ids = torch.tensor([7, 0, 7])
-    assert fetch_rows(rows, ids).equal(values[ids])
+    assert rows[ids].equal(values[ids])
     rows.index_copy_(0, torch.tensor([0, 3]), values[[5, 6]])
-    assert fetch_rows(rows, torch.tensor([3, 0])).equal(values[[6, 5]])
+    assert rows[[3, 0]].equal(values[[6, 5]])

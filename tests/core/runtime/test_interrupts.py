@@ -7,14 +7,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, _kernels as kernels
-from nodeflow._core.runtime import threads
+from nodeflow import _kernels as kernels
 
 INTERRUPTED = """
 import faulthandler, random, signal, sys, time
@@ -89,30 +87,6 @@ def test_every_interrupt_ends_in_keyboard_interrupt(counts: tuple[int, ...]) -> 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_main_thread_uses_no_condition_of_the_standard_library(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for
-    ever.
-    """
-    entered = threading.Condition.__enter__
-    main = threading.get_ident()
-
-    def enter(condition: threading.Condition) -> bool:
-        assert threading.get_ident() != main
-        return entered(condition)
-
-    sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
-    # compiles its loops, which the tests do under a file's lock
-    list(NodeFlowLoader(sampler, range(3), 1))
-    monkeypatch.setattr(threading.Condition, "__enter__", enter)
-    monkeypatch.setattr(threads, "_openmp", lambda: None)
-    assert len(list(NodeFlowLoader(sampler, range(3), 1, num_workers=2, prefetch=2))) == 3
-    done: list[int] = []
-    threads.run_all(done.append, 5, 3)
-    assert sorted(done) == [0, 1, 2, 3, 4]
-
-
 class HandlerError(Exception):
     """Raised by a handler."""
 
@@ -142,8 +116,8 @@ def test_a_loop_raises_the_error_of_the_signal_handler(
 def test_every_loop_is_interruptible() -> None:
     from numba.core.registry import CPUDispatcher
 
-    from nodeflow._kernels.interruptible import Loop
-
+    interruptible = type(kernels.csr.csr_rows)
+    assert interruptible is not CPUDispatcher
     folder = Path(kernels.__file__).parent
     names = [path.stem for path in folder.rglob("*.py") if path.stem != "__init__"]
     assert "csr" in names
@@ -151,4 +125,4 @@ def test_every_loop_is_interruptible() -> None:
         # as the package does; a test may have imported the file itself
         module = kernels.__getattr__(name)
         loops = [value for value in vars(module).values() if isinstance(value, CPUDispatcher)]
-        assert all(type(loop) is Loop for loop in loops), name
+        assert all(type(loop) is interruptible for loop in loops), name

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nodeflow._core.edges.numbering import Numbering
-from nodeflow._core.rows.rows import fetch_rows
+from nodeflow import Graph, NeighborSampler
 from nodeflow._core.runtime import memory, process
+
+
+def kept():
+    return list(memory._free.values())
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +67,10 @@ def test_what_still_uses_the_memory_keeps_it(keep):
 
 
 def test_buffers_can_be_switched_off(monkeypatch):
-    monkeypatch.setattr(process, "reuse_buffers", False)
-    tensor(1000, 1)
-    assert not memory._free
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "reuse_buffers", False)
+        tensor(1000, 1)
+    assert not kept()
 
 
 def test_a_saved_tensor_of_autograd_is_not_overwritten():
@@ -86,27 +89,26 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     del first
     assert tensor(500, 1).data_ptr() != at
     assert tensor(1200, 1).data_ptr() != at
-    memory._free.clear()
     size = len(memory.reused((4000,), np.uint8).base)
     # more than the free buffer has
     assert memory.reused((size + 32,), np.uint8).nbytes == size + 32
     many = [tensor(1000 * (i + 1), i) for i in range(20)]
     del many
     gc.collect()
-    assert len(memory._free) == 16
+    assert len(kept()) == 16
     assert memory.as_tensor(memory.reused((0,), np.uint8), torch.float32, (0, 3)).shape == (0, 3)
 
 
-def test_few_bytes_are_kept(monkeypatch):
-    monkeypatch.setattr(memory, "_BYTES", 20_000)
-    many = [tensor(1000 * (i + 1), i) for i in range(4)]
-    at = [one.data_ptr() for one in many]
+def test_one_gibibyte_is_kept():
+    # nothing is written, so the pages take no memory
+    many = [memory.reused((size * 2**20,), np.uint8) for size in (225, 450, 675, 900)]
+    at = [one.ctypes.data for one in many]
     while many:
-        # of 4,500, 9,000, 13,500 and 18,000 bytes: the newest that fit together are kept
+        # of 253, 506, 759 and 1,012 MiB: the newest that fit together are kept
         many.pop(0)
-    assert [buffer.ctypes.data for buffer in memory._free.values()] == at[3:]
-    tensor(10_000, 1)
-    assert not memory._free
+    assert [buffer.ctypes.data for buffer in kept()] == at[3:]
+    memory.reused((2**30,), np.uint8)
+    assert not kept()
 
 
 def test_the_smallest_that_fits_is_taken():
@@ -114,24 +116,6 @@ def test_the_smallest_that_fits_is_taken():
     at = several[1].data_ptr()
     several.clear()
     assert tensor(1000, 1).data_ptr() == at
-
-
-def test_threads_never_share_memory():
-    column = torch.arange(60_000, dtype=torch.float32).view(-1, 4)
-    wrong = []
-
-    def work(seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        for _ in range(60):
-            ids = torch.randint(0, len(column), (5000 + 100 * seed,), generator=generator)
-            rows = fetch_rows(column, ids)
-            other = fetch_rows(column, ids.flip(0))
-            if not (torch.equal(rows, column[ids]) and torch.equal(other, rows.flip(0))):
-                wrong.append(seed)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    assert not wrong
 
 
 def test_the_next_numbering_takes_the_memory():
@@ -147,15 +131,15 @@ def test_the_next_numbering_takes_the_memory():
 
 
 def test_scratch_can_be_switched_off(monkeypatch):
-    def numbered() -> list[int]:
-        with Numbering(10_000) as numbering:
-            return numbering.extend(np.arange(5000, 3000, -1)).tolist()
+    sampler = NeighborSampler(Graph.from_edges(np.arange(5000), np.arange(5000)), [1])
 
-    assert numbered() == list(range(2000))
-    assert len(memory._scratch) == 1
-    monkeypatch.setattr(process, "reuse_buffers", False)
-    assert numbered() == list(range(2000))
-    assert len(memory._scratch) == 1  # neither taken nor added to
-    memory._scratch.clear()
-    assert numbered() == list(range(2000))
-    assert not memory._scratch
+    def sampled_unkept():
+        with monkeypatch.context() as patch:
+            patch.setattr(process, "reuse_buffers", False)
+            assert sampler([3, 1]).layers[0].parent_nid.tolist() == [3, 1]
+
+    sampler([3, 1])
+    sampled_unkept()  # neither takes what is kept
+    assert len(memory.take_scratch()[0])
+    sampled_unkept()  # nor keeps anything
+    assert not len(memory.take_scratch()[0])

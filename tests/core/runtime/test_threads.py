@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from nodeflow._core.runtime import process, threads
-from nodeflow._core.runtime.threads import run_all
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+from nodeflow._core.runtime import threads
 
 needs_openmp = pytest.mark.skipif(
     threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here"
@@ -25,9 +25,9 @@ needs_openmp = pytest.mark.skipif(
 
 
 @pytest.fixture(params=[pytest.param("torch's", marks=needs_openmp), "others"])
-def kind(request, monkeypatch):
+def kind(request):
     if request.param == "others":
-        monkeypatch.setattr(threads, "_openmp", lambda: None)
+        request.getfixturevalue("without_torchs_threads")
     return request.param
 
 
@@ -43,7 +43,7 @@ def _as_many_threads_as_before():
 def test_everything_is_done_once(kind, size, count):
     torch.set_num_threads(size)
     done = []
-    run_all(done.append, count)
+    threads.run_all(done.append, count)
     assert sorted(done) == list(range(count))
 
 
@@ -69,7 +69,7 @@ def test_so_many_run_at_a_time(kind):
             with lock:
                 running[0] -= 1
 
-        run_all(run, 12, asked)
+        threads.run_all(run, 12, asked)
         assert most[0] == len(seen) == expected
         assert threading.get_ident() in seen
 
@@ -81,7 +81,9 @@ def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
     for _ in range(5):
         ids: set[int] = set()
         both = threading.Barrier(2, timeout=600)
-        run_all(lambda _, ids=ids, both=both: (ids.add(threading.get_native_id()), both.wait()), 2)
+        threads.run_all(
+            lambda _, ids=ids, both=both: (ids.add(threading.get_native_id()), both.wait()), 2
+        )
         torch.ones(2**20).add_(1)  # an operation on two threads
         seen.append(ids)
     assert len(seen[0]) == 2
@@ -91,7 +93,7 @@ def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
 def test_inside_of_itself(kind):
     torch.set_num_threads(3)
     done = []
-    run_all(lambda k: run_all(lambda m: done.append((k, m)), 4), 5)
+    threads.run_all(lambda k: threads.run_all(lambda m: done.append((k, m)), 4), 5)
     assert sorted(done) == [(k, m) for k in range(5) for m in range(4)]
 
 
@@ -101,7 +103,7 @@ def test_from_several_threads_at_once(kind):
 
     def many(k: int) -> None:
         for _ in range(50):
-            run_all(lambda m: done.append((k, m)), 3)
+            threads.run_all(lambda m: done.append((k, m)), 3)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(many, range(4)))
@@ -120,22 +122,22 @@ def test_an_error_is_raised_and_ends_the_work(kind):
     for _ in range(3):
         begun.clear()
         with pytest.raises(KeyError, match=r"3|4"):
-            run_all(run, 1000)
+            threads.run_all(run, 1000)
         assert len(begun) < 1000
     with pytest.raises(KeyboardInterrupt):
-        run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
+        threads.run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
 
 
 def test_other_builds_of_torch_have_no_library_of_threads(monkeypatch):
-    monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: object())
-    assert threads._openmp.__wrapped__() is None
+    find = threads._openmp.__wrapped__
+    with monkeypatch.context() as patch:
+        patch.setattr(threads.ctypes, "CDLL", lambda _: object())
+        assert find() is None
+    # in a process that has the library
     monkeypatch.setattr(
         torch.__config__, "parallel_info", lambda: "ATen parallel backend: native thread pool"
     )
-    monkeypatch.setattr(
-        threads.ctypes, "CDLL", lambda _: pytest.fail("another library was asked for")
-    )
-    assert threads._openmp.__wrapped__() is None
+    assert find() is None
 
 
 @needs_openmp
@@ -145,7 +147,7 @@ def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
     called = threads._Called
     monkeypatch.setattr(threads, "_Called", lambda work: called(lambda number: 0))
     with pytest.raises(KeyboardInterrupt):
-        run_all(lambda k: None, 4)
+        threads.run_all(lambda k: None, 4)
 
 
 def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
@@ -158,7 +160,7 @@ def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
     gc.collect()
     gc.disable()
     try:
-        run_all(lambda _, held=held: None, 4)
+        threads.run_all(lambda _, held=held: None, 4)
         del held
         assert gone() is None
     finally:
@@ -241,10 +243,24 @@ def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
     assert done.returncode == 0, done.stderr
 
 
-def test_torchs_threads_can_be_switched_off(monkeypatch):
-    torch.set_num_threads(2)
-    monkeypatch.setattr(process, "torch_threads", False)
-    monkeypatch.setattr(threads, "_openmp", lambda: pytest.fail("torch's threads were asked for"))
-    done = []
-    run_all(done.append, 5)
+def test_the_main_thread_uses_no_condition_of_the_standard_library(
+    monkeypatch: pytest.MonkeyPatch, without_torchs_threads: None
+) -> None:
+    """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for
+    ever.
+    """
+    entered = threading.Condition.__enter__
+    main = threading.get_ident()
+
+    def enter(condition: threading.Condition) -> bool:
+        assert threading.get_ident() != main
+        return entered(condition)
+
+    sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
+    # compiles its loops, which the tests do under a file's lock
+    list(NodeFlowLoader(sampler, range(3), 1))
+    monkeypatch.setattr(threading.Condition, "__enter__", enter)
+    assert len(list(NodeFlowLoader(sampler, range(3), 1, num_workers=2, prefetch=2))) == 3
+    done: list[int] = []
+    threads.run_all(done.append, 5, 3)
     assert sorted(done) == [0, 1, 2, 3, 4]

@@ -20,47 +20,55 @@ import torch
 
 from nodeflow import Graph
 from nodeflow._core.runtime import process
-from nodeflow._files.disk import arrays
-from nodeflow._files.disk.arrays import create_array, map_tensor, read_header
-from nodeflow._files.disk.folders import locked, new_folder
-from nodeflow._files.disk.manifest import MANIFEST, Manifest, replace_file
-from nodeflow._files.disk.streams import ArrayWriter
-from nodeflow._files.disk.texts import map_texts, write_texts
+from nodeflow._files.disk import (
+    arrays,
+    folders,
+    manifest as manifests,
+    streams,
+    texts as text_files,
+)
 
 
 def written(folder: Path) -> Path:
-    with new_folder(folder) as draft:
+    with folders.new_folder(folder) as draft:
         described = {}
         for name, rows in {
             "x": torch.arange(12).reshape(4, 3),
             "half": torch.ones(2, dtype=torch.bfloat16),
         }.items():
-            writer = ArrayWriter(
+            writer = streams.ArrayWriter(
                 draft / f"{name}.npy", rows.dtype, tuple(rows.shape[1:]), len(rows)
             )
             writer.append(rows)
             described[name] = writer.finish()
-        Manifest("thing", 3, described, {"name": "papers"}).write(draft)
+        manifests.Manifest("thing", 3, described, {"name": "papers"}).write(draft)
     return folder
 
 
 def test_a_folder_comes_back(tmp_path: Path) -> None:
     folder = written(tmp_path / "a" / "b")
-    assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
-    manifest = Manifest.read(folder, "thing", 3, verify=True)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "half.npy",
+        manifests.MANIFEST,
+        "x.npy",
+    ]
+    manifest = manifests.Manifest.read(folder, "thing", 3, verify=True)
     assert manifest.facts == {"name": "papers"}
     # the one of zlib and of files of before
     assert {array.checksum for array in manifest.arrays.values()} == {
         zlib.crc32((folder / f"{name}.npy").read_bytes()) for name in ("x", "half")
     }
-    assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
-    assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
+    assert (
+        arrays.map_tensor(folder, manifest.arrays["x"]).tolist()
+        == np.arange(12).reshape(4, 3).tolist()
+    )
+    assert arrays.map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
     assert [path.name for path in folder.parent.iterdir()] == ["b"]
 
 
 def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
     def fail() -> None:
-        with new_folder(tmp_path / "a") as draft:
+        with folders.new_folder(tmp_path / "a") as draft:
             np.save(draft / "x.npy", np.arange(3))
             raise ZeroDivisionError
 
@@ -71,16 +79,16 @@ def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
 
 def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: Path) -> None:
     folder = written(tmp_path / "a")
-    with pytest.raises(FileExistsError, match="overwrite=True"), new_folder(folder):
+    with pytest.raises(FileExistsError, match="overwrite=True"), folders.new_folder(folder):
         pass
-    with new_folder(folder, overwrite=True) as draft:
-        Manifest("thing", 4, {}).write(draft)
-    assert [path.name for path in folder.iterdir()] == [MANIFEST]
+    with folders.new_folder(folder, overwrite=True) as draft:
+        manifests.Manifest("thing", 4, {}).write(draft)
+    assert [path.name for path in folder.iterdir()] == [manifests.MANIFEST]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("all my work")
     with (
         pytest.raises(FileExistsError, match="not written by nodeflow"),
-        new_folder(tmp_path / "mine", overwrite=True),
+        folders.new_folder(tmp_path / "mine", overwrite=True),
     ):
         pass
     assert (tmp_path / "mine" / "thesis.tex").exists()
@@ -88,28 +96,32 @@ def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: P
 
 def test_one_process_writes_a_folder(tmp_path: Path) -> None:
     another = pytest.raises(BlockingIOError, match="written by another process")
-    with new_folder(tmp_path / "a"), another, new_folder(tmp_path / "a"):
+    with folders.new_folder(tmp_path / "a"), another, folders.new_folder(tmp_path / "a"):
         pass
     (tmp_path / "b").mkdir()
-    with locked(tmp_path / "b"), pytest.raises(BlockingIOError), locked(tmp_path / "b"):
+    with (
+        folders.locked(tmp_path / "b"),
+        pytest.raises(BlockingIOError),
+        folders.locked(tmp_path / "b"),
+    ):
         pass
-    with locked(tmp_path / "b"):
+    with folders.locked(tmp_path / "b"):
         pass
 
 
 def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "a")
-    with locked(folder):
-        with pytest.raises(BlockingIOError), new_folder(folder, overwrite=True, alone=True):
+    with folders.locked(folder):
+        with pytest.raises(BlockingIOError), folders.new_folder(folder, overwrite=True, alone=True):
             pass
-        with pytest.raises(FileExistsError), new_folder(folder, alone=True):
+        with pytest.raises(FileExistsError), folders.new_folder(folder, alone=True):
             pass
-        with new_folder(folder, overwrite=True) as draft:
-            Manifest("thing", 4, {}).write(draft)
+        with folders.new_folder(folder, overwrite=True) as draft:
+            manifests.Manifest("thing", 4, {}).write(draft)
     with (
-        new_folder(folder, overwrite=True, alone=True),
+        folders.new_folder(folder, overwrite=True, alone=True),
         pytest.raises(BlockingIOError),
-        locked(folder),
+        folders.locked(folder),
     ):
         pass
 
@@ -137,7 +149,7 @@ def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> N
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        with pytest.raises(BlockingIOError), new_folder(tmp_path / "a"):
+        with pytest.raises(BlockingIOError), folders.new_folder(tmp_path / "a"):
             pass
         process.send_signal(signal.SIGKILL)
     assert not (tmp_path / "a").exists()
@@ -163,27 +175,27 @@ def test_damaged_files_are_found_at_once(tmp_path: Path, change: str) -> None:
     if change:
         file.write_bytes(eval(change, {"contents": contents}))
     with pytest.raises(ValueError, match=r"x\.npy"):
-        Manifest.read(tmp_path / "a", "thing", 3)
+        manifests.Manifest.read(tmp_path / "a", "thing", 3)
     np.save(file, np.arange(15).reshape(5, 3))  # whole, but of another shape
     with pytest.raises(ValueError, match=r"x\.npy holds int64 \[5, 3\]"):
-        Manifest.read(tmp_path / "a", "thing", 3)
+        manifests.Manifest.read(tmp_path / "a", "thing", 3)
 
 
 @pytest.mark.parametrize("at", [-1, -5, -90])
-@pytest.mark.parametrize("piece", [arrays._PIECE, 64])
+@pytest.mark.parametrize("piece", [2**22, 64])
 def test_a_flipped_bit_is_found_by_the_checksum(
-    tmp_path: Path, at: int, piece: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, at: int, piece: int, small_pieces
 ) -> None:
     """In the last byte too, and in any of the pieces that a file is read in."""
-    monkeypatch.setattr(arrays, "_PIECE", piece)
+    small_pieces(piece)
     file = written(tmp_path / "a") / "x.npy"
     contents = bytearray(file.read_bytes())
     contents[at] ^= 4
     file.write_bytes(contents)
-    Manifest.read(tmp_path / "a", "thing", 3, verify=False)
+    manifests.Manifest.read(tmp_path / "a", "thing", 3, verify=False)
     for verify in (None, True):
         with pytest.raises(ValueError, match=r"x\.npy.*checksum"):
-            Manifest.read(tmp_path / "a", "thing", 3, verify=verify)
+            manifests.Manifest.read(tmp_path / "a", "thing", 3, verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +214,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(
 def test_foreign_manifests_are_refused(
     tmp_path: Path, entry: str, value: object, message: str
 ) -> None:
-    file = written(tmp_path / "a") / MANIFEST
+    file = written(tmp_path / "a") / manifests.MANIFEST
     words = json.loads(file.read_text())
     del words["checksum"]
     *path, last = entry.split()
@@ -212,64 +224,57 @@ def test_foreign_manifests_are_refused(
     facts[last] = [dict(facts)] * 2 if value == "x" else value
     file.write_text(json.dumps(words))
     with pytest.raises(ValueError, match=message):
-        Manifest.read(tmp_path / "a", "thing", 3)
+        manifests.Manifest.read(tmp_path / "a", "thing", 3)
 
 
 def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
     words = ["", "é", "node"]
-    texts = map_texts(tmp_path, described := write_texts(tmp_path, "names", words), "names")
+    texts = text_files.map_texts(
+        tmp_path, described := text_files.write_texts(tmp_path, "names", words), "names"
+    )
     assert texts is not None
     assert texts == words
     assert texts != words[:2]
     assert texts != 3
     assert hash(texts) == hash(tuple(words))
-    assert map_texts(tmp_path, described, "others") is None
+    assert text_files.map_texts(tmp_path, described, "others") is None
     with pytest.raises(ValueError, match="has texts 'names', but not where they end"):
-        map_texts(tmp_path, {"names": described["names"]}, "names")
-    other = write_texts(tmp_path, "other", words[:2])
+        text_files.map_texts(tmp_path, {"names": described["names"]}, "names")
+    other = text_files.write_texts(tmp_path, "other", words[:2])
     with pytest.raises(ValueError, match="the texts 'names' do not end where their bytes end"):
-        map_texts(
+        text_files.map_texts(
             tmp_path, {"names": described["names"], "names.ends": other["other.ends"]}, "names"
         )
 
 
 def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=MANIFEST):
-        Manifest.read(tmp_path, "thing", 3)
+    with pytest.raises(FileNotFoundError, match=manifests.MANIFEST):
+        manifests.Manifest.read(tmp_path, "thing", 3)
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        Manifest.read(tmp_path / "nowhere", "thing", 3)
+        manifests.Manifest.read(tmp_path / "nowhere", "thing", 3)
 
 
-def test_a_full_disk_is_an_error_before_anything_is_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
+def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, failing) -> None:
+    failing("posix_fallocate", errno.ENOSPC)
     with pytest.raises(OSError, match="No space left"):
-        create_array(tmp_path / "x.npy", np.float32, (10, 4))
+        arrays.create_array(tmp_path / "x.npy", np.float32, (10, 4))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,), (1, 3)])
 @pytest.mark.parametrize("supported", [True, False])
 def test_created_arrays_are_zeros_that_can_be_written(
-    tmp_path: Path, shape: tuple[int, ...], supported: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shape: tuple[int, ...], supported: bool, failing
 ) -> None:
     if not supported:
-        monkeypatch.setattr(arrays.os, "posix_fallocate", _unsupported, raising=False)
-    array = create_array(tmp_path / "x.npy", np.int32, shape)
+        failing("posix_fallocate", errno.EOPNOTSUPP)
+    array = arrays.create_array(tmp_path / "x.npy", np.int32, shape)
     assert array.shape == shape
     assert not array.any()
     array[...] = 7
     if array.size:
         array.flush()
     assert np.load(tmp_path / "x.npy").tolist() == np.full(shape, 7).tolist()
-
-
-def _unsupported(*_: object) -> None:
-    raise OSError(errno.EOPNOTSUPP, "not supported")
 
 
 def test_one_thread_at_a_time_reads_the_header_of_a_file(
@@ -295,7 +300,10 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(
             self.lock.release()
 
     monkeypatch.setattr(process, "syntax_lock", Told())
-    for work in (lambda: Graph.open(tmp_path / "graph"), lambda: read_header(tmp_path / "a.npy")):
+    for work in (
+        lambda: Graph.open(tmp_path / "graph"),
+        lambda: arrays.read_header(tmp_path / "a.npy"),
+    ):
         waits.clear()
         thread = threading.Thread(target=work)
         with Told.lock:
@@ -307,7 +315,7 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(
 
 
 def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Path) -> None:
-    writer = ArrayWriter(tmp_path / "x.npy", torch.int64, (2,))
+    writer = streams.ArrayWriter(tmp_path / "x.npy", torch.int64, (2,))
     writer.append(torch.tensor([[1, -2], [3, 4]]))
     writer.convert(torch.float64)
     writer.append(torch.tensor([[0.5, 0.25]], dtype=torch.float64))
@@ -318,20 +326,14 @@ def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Pat
         f"x-{described.checksum:08x}.npy",
     )
     assert arrays.checksum(tmp_path / described.file) == described.checksum
-    assert map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
+    assert arrays.map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
 
 
-def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replace_file(tmp_path / "x", b"old")
-
-    def fail(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", fail)
+def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path: Path, failing) -> None:
+    manifests.replace_file(tmp_path / "x", b"old")
+    failing("fsync", errno.ENOSPC)
     with pytest.raises(OSError, match=r"No space left on device.*x"):
-        replace_file(tmp_path / "x", b"new")
+        manifests.replace_file(tmp_path / "x", b"new")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"old"}
 
 
@@ -345,8 +347,8 @@ def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
     for name in drafts:
         (tmp_path / name / ".lock").touch()
     for name in old:
-        (tmp_path / name / MANIFEST).write_text("{}")
-    with locked(tmp_path / ".unfinished-living"):
+        (tmp_path / name / manifests.MANIFEST).write_text("{}")
+    with folders.locked(tmp_path / ".unfinished-living"):
         written(tmp_path / "c")
     # those that are being made, the only copy of a folder, and one that someone writes or is about
     # to replace stay
@@ -359,10 +361,10 @@ def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
     }
     assert {path.name for path in tmp_path.iterdir()} == kept | {"finished", "replaced", "c"}
     with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
-        Manifest.read(tmp_path / "lost", "thing", 3)
+        manifests.Manifest.read(tmp_path / "lost", "thing", 3)
 
 
-@pytest.mark.parametrize("name", ["x.npy", MANIFEST])
+@pytest.mark.parametrize("name", ["x.npy", manifests.MANIFEST])
 @pytest.mark.parametrize("how", ["pipe", "folder", "link", "loop", "empty"])
 def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
     file = written(tmp_path / "a") / name
@@ -376,15 +378,15 @@ def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
     else:
         file.symlink_to(file if how == "loop" else tmp_path / "nowhere")
     with pytest.raises((ValueError, OSError), match=rf"{re.escape(str(file))}|it has no {name}"):
-        Manifest.read(tmp_path / "a", "thing", 3)
+        manifests.Manifest.read(tmp_path / "a", "thing", 3)
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"[" * 100_000, b'{"kind": "a", "kind": "b"}', b"3"])
 def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
-    file = written(tmp_path / "a") / MANIFEST
+    file = written(tmp_path / "a") / manifests.MANIFEST
     file.write_bytes(text)
     with pytest.raises(ValueError, match=re.escape(f"{file} is damaged or foreign")):
-        Manifest.read(tmp_path / "a", "thing", 3)
+        manifests.Manifest.read(tmp_path / "a", "thing", 3)
 
 
 @pytest.mark.parametrize(
@@ -407,4 +409,4 @@ def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
         np.lib.format.magic(2, 0) + size.to_bytes(4, "little") + header.encode() + b"\n" + bytes(64)
     )
     with pytest.raises(ValueError):  # noqa: PT011
-        read_header(file)
+        arrays.read_header(file)

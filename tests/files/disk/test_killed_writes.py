@@ -16,11 +16,7 @@ import pytest
 import torch
 
 from nodeflow import storage
-from nodeflow._files.disk import arrays, folders
-from nodeflow._files.disk.arrays import ArrayFile, scratch_array
-from nodeflow._files.disk.folders import new_folder
-from nodeflow._files.disk.manifest import MANIFEST, Manifest
-from nodeflow._files.disk.streams import ArrayWriter
+from nodeflow._files.disk import arrays, folders, manifest, streams
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the writer is a forked process")
 
@@ -41,8 +37,8 @@ def killed(task: Callable[[], object]) -> None:
 
 
 def write(path: Path, version: int) -> None:
-    with new_folder(path, overwrite=True) as draft:
-        Manifest("thing", version, {}).write(draft)
+    with folders.new_folder(path, overwrite=True) as draft:
+        manifest.Manifest("thing", version, {}).write(draft)
 
 
 def names(folder: Path) -> list[str]:
@@ -65,21 +61,26 @@ def test_scratch_rows_are_gone_with_their_process(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(arrays, "take_room", die)
-        killed(lambda: scratch_array(tmp_path, torch.float32, (50, 4)))
+        killed(lambda: arrays.scratch_array(tmp_path, torch.float32, (50, 4)))
     assert names(tmp_path) == []
-    rows = scratch_array(tmp_path, torch.bfloat16, (50, 4))
+    rows = arrays.scratch_array(tmp_path, torch.bfloat16, (50, 4))
     rows[49] = 3
     assert (rows.dtype, rows.float().sum()) == (torch.bfloat16, 12)
-    assert scratch_array(tmp_path, torch.float32, (0, 4)).shape == (0, 4)
+    assert arrays.scratch_array(tmp_path, torch.float32, (0, 4)).shape == (0, 4)
     assert names(tmp_path) == []
 
 
-def last_rename(path: Path, target: Path, after: Callable[..., None]) -> Path:
-    """``Path.replace`` until the draft of a folder would take its place."""
-    if path.name.startswith(".unfinished-"):
-        after()
-    os.replace(path, target)
-    return target
+def before_last_rename(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Let folders be replaced in two steps, and do something before the draft takes its place."""
+
+    def replace(path: Path, target: Path) -> Path:
+        if path.name.startswith(".unfinished-"):
+            act()
+        os.replace(path, target)
+        return target
+
+    patch.setattr(folders, "_exchange", lambda *_: False)
+    patch.setattr(Path, "replace", replace)
 
 
 def fail() -> None:
@@ -90,11 +91,10 @@ def test_a_folder_that_cannot_be_replaced_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "a", 1)
-    monkeypatch.setattr(folders, "_exchange", lambda *_: False)
-    monkeypatch.setattr(Path, "replace", lambda path, target: last_rename(path, target, fail))
+    before_last_rename(monkeypatch, fail)
     with pytest.raises(MemoryError):
         write(tmp_path / "a", 2)
-    assert Manifest.read(tmp_path / "a", "thing", 1)
+    assert manifest.Manifest.read(tmp_path / "a", "thing", 1)
     assert names(tmp_path) == ["a"]
 
 
@@ -113,7 +113,7 @@ def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(
     if way == "no call for it":
         monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     write(tmp_path / "a", 2)
-    assert names(tmp_path / "a") == [MANIFEST]
+    assert names(tmp_path / "a") == [manifest.MANIFEST]
     assert names(tmp_path) == ["a", *["empty"] * (way == "link")]
 
 
@@ -127,7 +127,7 @@ def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(folders, "sync_folder", lambda path: path == tmp_path and die())
         killed(lambda: write(tmp_path / "a", 3))
-    assert Manifest.read(tmp_path / "a", "thing", 3)
+    assert manifest.Manifest.read(tmp_path / "a", "thing", 3)
     write(tmp_path / "c", 1)
     assert names(tmp_path) == ["a", "c"]
 
@@ -138,31 +138,30 @@ def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(
     """Until then its copy under another name is the only one, so it must outlive a second kill."""
     write(tmp_path / "a", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(folders, "_exchange", lambda *_: False)
-        patch.setattr(Path, "replace", lambda path, target: last_rename(path, target, die))
+        before_last_rename(patch, die)
         killed(lambda: write(tmp_path / "a", 2))
     with pytest.raises(FileNotFoundError, match="which a killed process had begun to replace"):
-        Manifest.read(tmp_path / "a", "thing", 1)
+        manifest.Manifest.read(tmp_path / "a", "thing", 1)
 
     def stop() -> None:
-        with new_folder(tmp_path / "a", overwrite=True):
-            assert Manifest.read(tmp_path / "a", "thing", 1)
+        with folders.new_folder(tmp_path / "a", overwrite=True):
+            assert manifest.Manifest.read(tmp_path / "a", "thing", 1)
             die()
 
     killed(stop)
-    with pytest.raises(FileExistsError), new_folder(tmp_path / "a"):
+    with pytest.raises(FileExistsError), folders.new_folder(tmp_path / "a"):
         pass
-    assert Manifest.read(tmp_path / "a", "thing", 1)
+    assert manifest.Manifest.read(tmp_path / "a", "thing", 1)
     write(tmp_path / "a", 3)
-    assert Manifest.read(tmp_path / "a", "thing", 3)
+    assert manifest.Manifest.read(tmp_path / "a", "thing", 3)
     assert names(tmp_path) == ["a"]
-    assert names(tmp_path / "a") == [MANIFEST]
+    assert names(tmp_path / "a") == [manifest.MANIFEST]
 
 
 def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
     for overwrite in (False, True):
         file = tmp_path / str(overwrite)
-        with pytest.raises(FileExistsError), new_folder(file, overwrite=overwrite):
+        with pytest.raises(FileExistsError), folders.new_folder(file, overwrite=overwrite):
             file.write_text("all my work")
         assert file.read_text() == "all my work"
     assert names(tmp_path) == ["False", "True"]
@@ -185,8 +184,8 @@ def test_all_is_on_the_disk_before_it_has_its_name(
         flushed.pop(inode, None)
         flushed[inode] = names(path) if path.is_dir() else path.read_bytes()
 
-    def written(folder: Path, flush: bool) -> ArrayFile:
-        writer = ArrayWriter(folder / "x.npy", torch.int64, (), num_rows)
+    def written(folder: Path, flush: bool) -> arrays.ArrayFile:
+        writer = streams.ArrayWriter(folder / "x.npy", torch.int64, (), num_rows)
         writer.append(torch.arange(3))
         return writer.finish(flush=flush)
 
@@ -204,16 +203,16 @@ def test_all_is_on_the_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", flush)
     folder = tmp_path / "a"
-    with new_folder(folder) as draft:
+    with folders.new_folder(folder) as draft:
         array = written(draft, flush=True)
-        Manifest("thing", 1, {"x": array}).write(draft)
-    order = last_flushes(folder / array.file, folder / MANIFEST, folder, tmp_path)
+        manifest.Manifest("thing", 1, {"x": array}).write(draft)
+    order = last_flushes(folder / array.file, folder / manifest.MANIFEST, folder, tmp_path)
     assert order == sorted(order)
     flushed.clear()
     (folder / "part").mkdir()
     array = written(folder / "part", flush=False)
     assert not flushed
     array = replace(array, file=f"part/{array.file}")
-    Manifest("thing", 2, {"x": array}).publish(folder, [array])
-    order = last_flushes(folder / array.file, folder / "part", folder / MANIFEST, folder)
+    manifest.Manifest("thing", 2, {"x": array}).publish(folder, [array])
+    order = last_flushes(folder / array.file, folder / "part", folder / manifest.MANIFEST, folder)
     assert order == sorted(order)

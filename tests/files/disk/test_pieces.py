@@ -5,7 +5,6 @@ piece.
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,7 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
-from nodeflow._files.disk import arrays, streams
-from nodeflow._files.disk.arrays import ArrayFile, map_tensor, read_header, take_room
-from nodeflow._files.disk.streams import ArrayWriter, pieces_of, stream_column
-from nodeflow._files.disk.texts import Texts, map_texts, write_texts
+from nodeflow._files.disk import arrays, streams, texts as text_files
 
 DENSE = torch.arange(15.0).reshape(5, 3)
 SPARSE = torch.tensor([[0.0, 2.0], [0.0, 0.0], [3.0, 4.0]]).to_sparse_csr()
@@ -35,7 +31,7 @@ def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
         else torch.zeros(rows, 3).to_sparse_csr()
     )
     most = max(1, size // max(row, 1)) if row < 512 else size
-    pieces = pieces_of(column, size if row < 512 else 512 * size)
+    pieces = streams.pieces_of(column, size if row < 512 else 512 * size)
     assert [i for start, stop in pieces for i in range(start, stop)] == list(range(rows))
     assert [stop - start for start, stop in pieces[:-1]] == [most] * (len(pieces) - 1)
     assert all(0 < stop - start <= most for start, stop in pieces)
@@ -43,18 +39,22 @@ def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
 
 @pytest.mark.parametrize("column", [DENSE, SPARSE], ids=["dense", "sparse"])
 def test_a_column_is_one_file_for_any_size_of_its_pieces(
-    column: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    column: torch.Tensor,
+    tmp_path: Path,
+    small_pieces,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    pieces_of = streams.pieces_of
     described = []
     for size in (2**24, 7, 1):
-        monkeypatch.setattr(streams, "_BYTES", size)
+        small_pieces(size)
         monkeypatch.setattr(
             "nodeflow._files.disk.streams.pieces_of",
             lambda column, size=size: pieces_of(column, size),
         )
         folder = tmp_path / str(size)
-        described.append(stream_column(folder / "x.npy", column))
-        assert map_tensor(folder, described[-1]).to_dense().equal(column.to_dense())
+        described.append(streams.stream_column(folder / "x.npy", column))
+        assert arrays.map_tensor(folder, described[-1]).to_dense().equal(column.to_dense())
         assert arrays.checksum(folder / described[-1].file) == described[-1].checksum
     assert described[1:] == described[:1] * 2
 
@@ -63,40 +63,38 @@ def test_rows_that_were_not_appended_are_zeros(tmp_path: Path) -> None:
     for like, width in ((DENSE, (3,)), (SPARSE, (2,))):
         writer = streams.column_writer(tmp_path / "x.npy", like, 7)
         writer.append(like)
-        column = map_tensor(tmp_path, writer.finish()).to_dense()
+        column = arrays.map_tensor(tmp_path, writer.finish()).to_dense()
         assert column.equal(torch.cat([like.to_dense(), torch.zeros(7 - len(like), *width)]))
 
 
-def test_numbers_are_converted_piece_by_piece(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "_PIECE", 2)
-    writer = ArrayWriter(tmp_path / "x.npy", torch.int64, (3,))
+def test_numbers_are_converted_piece_by_piece(tmp_path: Path, small_pieces) -> None:
+    small_pieces(2)
+    writer = streams.ArrayWriter(tmp_path / "x.npy", torch.int64, (3,))
     writer.append(DENSE.long())
     writer.convert(torch.float64)
-    assert map_tensor(tmp_path, writer.finish()).equal(DENSE.double())
+    assert arrays.map_tensor(tmp_path, writer.finish()).equal(DENSE.double())
 
 
 @pytest.mark.parametrize("supported", [True, False])
 def test_room_is_taken_from_its_start_to_its_end(
-    supported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    supported: bool,
+    tmp_path: Path,
+    small_pieces,
+    failing,
 ) -> None:
-    def fails(*_: object) -> None:
-        raise OSError(errno.EOPNOTSUPP, "not supported")
-
-    monkeypatch.setattr(arrays, "_PIECE", 4)
+    small_pieces(4)
     if not supported:
-        monkeypatch.setattr(os, "posix_fallocate", fails, raising=False)
+        failing("posix_fallocate", errno.EOPNOTSUPP)
     for size in (0, 3, 4, 9):
         (tmp_path / "x").write_bytes(b"abcde")
         with (tmp_path / "x").open("rb+") as opened:
-            take_room(opened.fileno(), 5, size)
+            arrays.take_room(opened.fileno(), 5, size)
         assert (tmp_path / "x").read_bytes() == b"abcde" + bytes(size)
 
 
 def test_numbers_of_a_file_begin_with_its_second_page(tmp_path: Path) -> None:
-    described = stream_column(tmp_path / "x.npy", DENSE)
-    assert read_header(tmp_path / described.file) == (np.dtype("float32"), (5, 3), 4096)
+    described = streams.stream_column(tmp_path / "x.npy", DENSE)
+    assert arrays.read_header(tmp_path / described.file) == (np.dtype("float32"), (5, 3), 4096)
     assert (tmp_path / described.file).read_bytes()[4094:4096] == b" \n"
     assert np.load(tmp_path / described.file).tolist() == DENSE.tolist()
 
@@ -108,10 +106,10 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
         np.lib.format.magic(2, 0) + length.to_bytes(4, "little") + text + bytes(8)
     )
     if length == 10_000:
-        assert read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), length + 12)
+        assert arrays.read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), length + 12)
     else:
         with pytest.raises(ValueError, match="its header has 10001 bytes"):
-            read_header(tmp_path / "x.npy")
+            arrays.read_header(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
@@ -123,19 +121,19 @@ def test_a_header_with_escapes_or_cut_off_is_no_table(
     text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}\n"
     begin = np.lib.format.magic(2, 0) + len(text).to_bytes(4, "little")
     (tmp_path / "x.npy").write_bytes(begin + text + bytes(8))
-    assert read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), len(text) + 12)
+    assert arrays.read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), len(text) + 12)
     wrong = text.replace(*damage)
     begin = np.lib.format.magic(2, 0) + max(len(text), len(wrong)).to_bytes(4, "little")
     (tmp_path / "x.npy").write_bytes(begin + wrong + bytes(8) * (len(wrong) >= len(text)))
     with pytest.raises(ValueError, match="its header is no table"):
-        read_header(tmp_path / "x.npy")
+        arrays.read_header(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
 def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3, kind))
     with pytest.raises(ValueError, match=r"its array has dtype .*, not numbers"):
-        read_header(tmp_path / "x.npy")
+        arrays.read_header(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
@@ -145,19 +143,19 @@ def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> N
     facts = {"file": "x.npy", "dtype": "int8", "shape": shape, "checksum": 0}
     if huge:
         with pytest.raises(ValueError, match="is said to hold"):
-            ArrayFile.of(facts)
+            arrays.ArrayFile.of(facts)
     else:
-        assert ArrayFile.of(facts).facts() == facts
+        assert arrays.ArrayFile.of(facts).facts() == facts
 
 
-def test_texts_are_the_same_for_any_number_written_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path: Path, small_pieces) -> None:
     words = ["", "é", "node", "", "\ud800", "flow"]
     for number in (1, 2, 100):
-        monkeypatch.setattr("nodeflow._files.disk.texts._TEXTS", number)
-        texts = map_texts(tmp_path, write_texts(tmp_path, "names", words), "names")
-        assert isinstance(texts, Texts)
+        small_pieces(number)
+        texts = text_files.map_texts(
+            tmp_path, text_files.write_texts(tmp_path, "names", words), "names"
+        )
+        assert isinstance(texts, text_files.Texts)
         assert list(texts) == words
         assert [texts[i] for i in range(-6, 0)] == words
         assert texts[1:-1:2] == tuple(words[1:-1:2])
@@ -167,7 +165,9 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
     words = ["a", "b", "c", "d"]
     shown = []
     for number in (0, 1, 3, 4):
-        texts = map_texts(tmp_path, write_texts(tmp_path, "names", words[:number]), "names")
+        texts = text_files.map_texts(
+            tmp_path, text_files.write_texts(tmp_path, "names", words[:number]), "names"
+        )
         shown.append(repr(texts))
         assert texts != "abcd"[:number]
     assert shown == [
@@ -181,4 +181,6 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(1,), (1, 3), (3, 1), (0, 3), (3, 0)])
 def test_columns_of_one_row_or_number_and_of_none(shape: tuple[int, ...], tmp_path: Path) -> None:
     column = 5 + torch.arange(float(np.prod(shape))).view(shape)
-    assert map_tensor(tmp_path, stream_column(tmp_path / "x.npy", column)).equal(column)
+    assert arrays.map_tensor(tmp_path, streams.stream_column(tmp_path / "x.npy", column)).equal(
+        column
+    )

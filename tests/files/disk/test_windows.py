@@ -20,9 +20,7 @@ from _support.windows import obey_windows
 import nodeflow
 from nodeflow import Graph, datasets, nn, storage
 from nodeflow._core.runtime.memory import outside
-from nodeflow._files.disk import checked, folders
-from nodeflow._files.disk.arrays import ArrayFile, scratch_array
-from nodeflow._files.disk.checked import STAMP
+from nodeflow._files.disk import arrays, checked, folders
 from nodeflow.control_variates import History
 from nodeflow.distributed import PartitionBuffer, Partitions, partition_graph, write_partitions
 from nodeflow.storage import EmbeddingTable
@@ -170,10 +168,10 @@ def test_a_run_is_saved_resumed_and_replaced(tmp_path: Path, windows: None) -> N
 
 
 def test_scratch_files_have_no_name(tmp_path: Path, windows: None) -> None:
-    rows = scratch_array(tmp_path, torch.bfloat16, (3, 2))
+    rows = arrays.scratch_array(tmp_path, torch.bfloat16, (3, 2))
     rows[1] = 2
     assert rows.sum() == 4
-    assert scratch_array(tmp_path, torch.float32, (0, 2)).shape == (0, 2)
+    assert arrays.scratch_array(tmp_path, torch.float32, (0, 2)).shape == (0, 2)
     assert names(tmp_path) == []
 
 
@@ -188,7 +186,7 @@ def test_memory_outside_the_heap_can_be_written_without_fork(windows: None) -> N
 )
 def test_no_drive_and_no_backslash_leads_out_of_a_folder(file: str) -> None:
     with pytest.raises(ValueError, match="outside of the folder"):
-        ArrayFile.of({"file": file, "dtype": "int64", "shape": [1], "checksum": 0})
+        arrays.ArrayFile.of({"file": file, "dtype": "int64", "shape": [1], "checksum": 0})
 
 
 def test_a_clock_of_two_seconds_hides_no_change(
@@ -211,7 +209,7 @@ def test_a_clock_of_two_seconds_hides_no_change(
     monkeypatch.setattr(checked, "time", SimpleNamespace(time_ns=lambda: now[0]))
     whole = file.read_bytes()
     for moment in range(0, 3 * tick, tick // 8):
-        (tmp_path / "g" / STAMP).unlink(missing_ok=True)
+        (tmp_path / "g" / checked.STAMP).unlink(missing_ok=True)
         now[0] = written + moment
         Graph.open(tmp_path / "g")
         file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -221,7 +219,7 @@ def test_a_clock_of_two_seconds_hides_no_change(
         file.write_bytes(whole)
         del changed[file]
     # the last ones were remembered before they changed
-    assert file.name in (tmp_path / "g" / STAMP).read_text()
+    assert file.name in (tmp_path / "g" / checked.STAMP).read_text()
 
 
 def test_every_text_file_names_its_encoding() -> None:

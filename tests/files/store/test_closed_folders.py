@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _support.stores import SHAPES, after, changes, opened, values, write_without_end
 
@@ -59,8 +60,10 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
     store = opened(tmp_path / "a")
     write_without_end(store, 1)
-    store._journal._memory[64 + 3] = ord("z")  # of the name of an array
-    store._journal._words[1] = store._journal._sum(int(store._journal._words[0]))
+    journal = np.memmap(tmp_path / "a" / "journal", np.int64, "r+")
+    before = journal[8:].sum()
+    journal.view(np.uint8)[64 + 3] = ord("z")  # of the name of an array
+    journal[1] += journal[8:].sum() - before
     with pytest.raises(ValueError, match=r"journal is damaged or foreign"):
         opened(tmp_path / "a")
 
@@ -68,7 +71,7 @@ def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
 def test_a_mark_that_is_no_length_is_damage(tmp_path: Path) -> None:
     store = opened(tmp_path / "a")
     write_without_end(store, 1)
-    store._journal._words[0] ^= 1
+    flip(tmp_path / "a" / "journal", 0)
     with pytest.raises(ValueError, match="journal is damaged"):
         opened(tmp_path / "a")
 

@@ -19,11 +19,8 @@ from _support.stores import SHAPES, Store, after, changes, opened, values, write
 from hypothesis import given, strategies as st
 from torch import Tensor
 
-from nodeflow._core.base.types import Array
 from nodeflow._core.peers.peers import Facts, Peers
-from nodeflow._files.disk.manifest import MANIFEST
-from nodeflow._files.store import journal
-from nodeflow._files.store.store import Changes, MemoryStore
+from nodeflow._files.store import journal, store as stores
 
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -45,7 +42,7 @@ def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> No
     assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
         ".lock",
         "0",
-        MANIFEST,
+        "manifest.json",
     ]
     assert np.load(tmp_path / "a" / "b" / "0" / "x.npy").tolist() == after(2)["x"]
     with pytest.raises(ValueError, match="is closed"):
@@ -109,10 +106,10 @@ def test_an_error_at_any_array_puts_all_rows_back(
             wanted[f"x{k}"] = torch.tensor(which, dtype=torch.int64), new
         if at < len(ids):
             with pytest.raises((IndexError, RuntimeError)):
-                store.commit(wanted) if files else MemoryStore(store.arrays).commit(wanted)
+                store.commit(wanted) if files else stores.MemoryStore(store.arrays).commit(wanted)
             assert values(store.arrays) == before
             return
-        store.commit(wanted) if files else MemoryStore(store.arrays).commit(wanted)
+        store.commit(wanted) if files else stores.MemoryStore(store.arrays).commit(wanted)
         for k, which in enumerate(ids):
             expected = torch.tensor(before[f"x{k}"], dtype=torch.float64).view(10, 2)
             for row, new in zip(which, wanted[f"x{k}"][1], strict=True):
@@ -125,7 +122,7 @@ def test_an_error_at_any_array_puts_all_rows_back(
 def test_rows_that_could_not_be_put_back_are_put_back_by_the_next_commit(
     files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = opened(tmp_path / "a") if files else MemoryStore({"x": torch.zeros(50, 3)})
+    store = opened(tmp_path / "a") if files else stores.MemoryStore({"x": torch.zeros(50, 3)})
 
     def change(arrays: Any) -> None:
         arrays["x"][0] = 5
@@ -154,7 +151,7 @@ def test_ids_that_are_no_rows(bad: list[int], tmp_path: Path) -> None:
         with pytest.raises((IndexError, RuntimeError)):
             store.commit(wrong)
         with pytest.raises((IndexError, RuntimeError)):
-            MemoryStore(store.arrays).commit(wrong)
+            stores.MemoryStore(store.arrays).commit(wrong)
         assert values(store.arrays) == after(1)
 
 
@@ -324,7 +321,9 @@ class Two(Peers):
         self.number = number
         self.gone = False
 
-    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
+    def gather(
+        self, what: str, arrays: Sequence[np.ndarray[Any, Any]]
+    ) -> list[list[np.ndarray[Any, Any]]]:
         if self.gone:
             raise ConnectionError("the other process has ended")
         return [[*arrays], [np.array([self.number, 0, 0], np.int64)]]
@@ -364,7 +363,8 @@ def test_a_folder_of_another_run_is_refused_and_stays(
 
 def test_a_store_knows_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = opened(tmp_path / "a")
-    monkeypatch.setattr(os, "getpid", lambda: store._process + 1)
+    another = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: another)
     with pytest.raises(BlockingIOError, match="was opened by the process that forked this one"):
         store.commit(changes(1))
     assert values(store.arrays) == after(0)
@@ -390,15 +390,15 @@ def test_folders_of_others(tmp_path: Path) -> None:
     (tmp_path / "a" / "0" / "half.npy").unlink()
     with pytest.raises(ValueError, match=r"half\.npy"):
         opened(tmp_path / "a")
-    manifest = json.loads((tmp_path / "a" / MANIFEST).read_text())
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
     manifest["facts"].pop("set")
     del manifest["checksum"]
-    (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "arrays": {}}))
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps({**manifest, "arrays": {}}))
     with pytest.raises(ValueError, match="does not say which arrays"):
         opened(tmp_path / "a")
 
 
 def test_a_commit_of_nothing(tmp_path: Path) -> None:
-    nothing: Changes = {}
+    nothing: stores.Changes = {}
     opened(tmp_path / "a").commit(nothing)
     assert values(opened(tmp_path / "a").arrays) == after(0)
