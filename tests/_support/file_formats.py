@@ -18,7 +18,6 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, distributed, storage
-from nodeflow._core.rows.rows import fetch_rows
 from nodeflow._files.disk import checked
 from nodeflow.control_variates import History
 from nodeflow.storage import EmbeddingTable
@@ -69,11 +68,7 @@ def of_graph(graph: Graph) -> Iterable[Any]:
     own = [part.data for part in (*graph.nodes.values(), *graph.relations.values())]
     for frame in (graph.ndata, graph.edata, *own):
         for column in frame.values():
-            yield (
-                column
-                if isinstance(column, Tensor)
-                else fetch_rows(column, torch.arange(column.shape[0]))
-            )
+            yield (column if isinstance(column, Tensor) else column.fetch(range(column.shape[0])))
     for sampler in (FullSampler(graph, 2), NeighborSampler(graph, [3, 3], seed=1)):
         batch = sampler(range(0, graph.num_nodes, 3))
         yield from (layer.parent_nid for layer in batch.layers)
@@ -108,9 +103,7 @@ def read_parts(place: Path) -> Iterable[Any]:
         for frame in frames:
             for name, column in frame.items():
                 rows = (
-                    column
-                    if isinstance(column, Tensor)
-                    else fetch_rows(column, torch.arange(column.shape[0]))
+                    column if isinstance(column, Tensor) else column.fetch(range(column.shape[0]))
                 )
                 yield name, rows
         for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):

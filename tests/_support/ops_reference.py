@@ -10,12 +10,16 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from nodeflow.ops import Structure, _autograd as spmm, _chunked as generic
-from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._reductions import OF_MESSAGES
+from nodeflow.ops import (
+    Structure,
+    _autograd as spmm,
+    _chunked as generic,
+    _compiled as native,
+    _products as products,
+)
 
-OPS = [name for name in OPERATIONS if name != "copy"]
-REDUCTIONS = list(OF_MESSAGES)
+OPS = ["add", "sub", "mul", "div", "dot"]
+REDUCTIONS = ["sum", "mean", "max", "min", "prod"]
 MESSAGES = [("copy", "u", None), ("copy", "e", None), ("copy", "v", None)]
 MESSAGES += [(op, left, right) for op, left, right in itertools.product(OPS, "uve", "uve")]
 """Every message operation: (op, lhs kind, rhs kind)."""
@@ -146,3 +150,35 @@ def pieces_of(elements):
         patch.object(spmm, "DOT_ELEMENTS", elements),
     ):
         yield
+
+
+def set_names(monkeypatch, module, **values):
+    """Set names of a module of the operations until the test ends."""
+    for name, value in values.items():
+        monkeypatch.setattr(module, name, value)
+
+
+def sum_with_torch(monkeypatch):
+    """Turn the compiled sums off."""
+    set_names(monkeypatch, native, is_native=lambda *tensors: False)
+
+
+def set_sizes(monkeypatch, **sizes):
+    """Set sizes at which the compiled sums change their way, by their names there."""
+    set_names(monkeypatch, native, **sizes)
+
+
+def multiply_in(monkeypatch, dtype):
+    """Let rows of bfloat16 be multiplied in ``dtype``, on a processor of any kind."""
+    set_names(monkeypatch, products, product_type=lambda *_: dtype)
+
+
+def set_instructions(monkeypatch, instructions):
+    """Let the processor have "tiles", fast "pairs", or neither, and be asked anew."""
+    set_names(
+        monkeypatch,
+        products,
+        has_tiles=lambda: instructions == "tiles",
+        has_fast_pairs=lambda: instructions == "pairs",
+        _multiplies=products._multiplies.__wrapped__,
+    )

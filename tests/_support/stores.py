@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._files.store.files import FileStore as Store
-from nodeflow._files.store.store import MemoryStore, as_rows
+from nodeflow._files.store import files, store as memory
 from nodeflow.storage import EmbeddingTable
+
+Store = files.FileStore
 
 SHAPES = {
     "x": ((50, 3), torch.float32),
@@ -51,9 +52,9 @@ def values(arrays: dict[str, Tensor]) -> dict[str, Any]:
 
 def write_without_end(store: Store, number: int) -> None:
     """Leave a commit whose rows are written and whose journal is marked."""
-    rows = {name: as_rows(array) for name, array in store.arrays.items()}
+    rows = {name: memory.as_rows(array) for name, array in store.arrays.items()}
     store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(number).items()])
-    MemoryStore(store.arrays).commit(changes(number))
+    memory.MemoryStore(store.arrays).commit(changes(number))
 
 
 def waiting(table: EmbeddingTable) -> list[Any]:

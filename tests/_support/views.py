@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodeflow._core.edges.view import as_view
+from nodeflow.graph import EdgeView
 
 _WORDS = ("direction", "edge_filter", "weight")
 
@@ -15,7 +15,7 @@ def view_of(edges: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     said = {name: options[name] for name in _WORDS if name in options}
     if not said:
         return edges, options
-    view = as_view(edges)
+    view = edges if isinstance(edges, EdgeView) else edges.view()
     words = view.settings | said
     view = view.graph.view(
         words["direction"], where=words.get("edge_filter"), weight=words.get("weight")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from _support.unchecked_parts import unchecked, with_cells
 from hypothesis import given
 
 from nodeflow import (
@@ -16,7 +17,6 @@ from nodeflow import (
     Layer,
     NodeFlow,
 )
-from nodeflow._core.base.frozen import Lazy
 from nodeflow.ops import Structure
 from nodeflow.testing import assert_valid, node_flows
 
@@ -41,12 +41,17 @@ def with_first_flow(**parts: Any) -> Callable[[NodeFlow], NodeFlow]:
         flow = batch.flows[0]
         indptr = parts.get("indptr", flow.indptr)
         indices = parts.get("indices", flow.indices)
-        structure = Structure._trusted(indptr, indices, parts.get("num_src", flow.num_src))
-        cells = {name: Lazy.of(parts[name]) for name in ("parent_eid", "weight") if name in parts}
-        made = Flow._trusted(
-            structure, *parts.get("ends", batch.layers[:2]), (0, 1), data=parts.get("data"), **cells
+        structure = unchecked(Structure, indptr, indices, parts.get("num_src", flow.num_src))
+        cells = {name: parts[name] for name in ("parent_eid", "weight") if name in parts}
+        made = with_cells(
+            Flow,
+            structure,
+            *parts.get("ends", batch.layers[:2]),
+            (0, 1),
+            data=parts.get("data"),
+            cells=cells,
         )
-        return NodeFlow._trusted(batch.layers[:], [made, *batch.flows[1:]], parent=batch.parent)
+        return unchecked(NodeFlow, batch.layers[:], [made, *batch.flows[1:]], parent=batch.parent)
 
     return broken
 
@@ -54,8 +59,8 @@ def with_first_flow(**parts: Any) -> Callable[[NodeFlow], NodeFlow]:
 def with_back(layer: Layer) -> Callable[[NodeFlow], NodeFlow]:
     def broken(batch: NodeFlow) -> NodeFlow:
         flow = batch.flows[1].between(batch.layers[1], layer, (1, 2))
-        return NodeFlow._trusted(
-            [*batch.layers[:2], layer], [batch.flows[0], flow], parent=batch.parent
+        return unchecked(
+            NodeFlow, [*batch.layers[:2], layer], [batch.flows[0], flow], parent=batch.parent
         )
 
     return broken
@@ -67,16 +72,16 @@ STRUCTURE = Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
 # edges, flow 1 has 5
 BROKEN = {
     "layer 0: a parent id is out of range": in_place(lambda b: b.front.parent_nid.fill_(6)),
-    "layer 2: a parent id is out of range": with_back(Layer._trusted(2, torch.tensor([1, -1]))),
+    "layer 2: a parent id is out of range": with_back(unchecked(Layer, 2, torch.tensor([1, -1]))),
     "layer 0 holds parent node 1 twice, without contexts": in_place(
         lambda b: b.front.parent_nid[3:].fill_(1)
     ),
-    "layer 2: 2 nodes but 1 parent ids": with_back(Layer._trusted(2, torch.tensor([1]))),
+    "layer 2: 2 nodes but 1 parent ids": with_back(unchecked(Layer, 2, torch.tensor([1]))),
     "layer 2: parent ids must be int64": with_back(
-        Layer._trusted(2, torch.tensor([1, 2], dtype=torch.int32))
+        unchecked(Layer, 2, torch.tensor([1, 2], dtype=torch.int32))
     ),
     "layer 2: wrong number of rows in its frame": with_back(
-        Layer._trusted(2, torch.tensor([1, 2]), Frame(3))
+        unchecked(Layer, 2, torch.tensor([1, 2]), Frame(3))
     ),
     "flow 0->1 joins other layers": with_first_flow(ends=(Layer(4), Layer(3))),
     "flow 0->1: indptr and indices must be int64": with_first_flow(

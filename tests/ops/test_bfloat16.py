@@ -4,12 +4,11 @@ alone and within.
 
 import pytest
 import torch
-from _support.ops_reference import for_threads, same_bits
+from _support.ops_reference import for_threads, multiply_in, same_bits
 from torch import nn
 
 from nodeflow.ops import (
     Structure,
-    _products,
     aggregate,
     aggregate_beside_own,
     dropout,
@@ -28,7 +27,7 @@ DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 300]
 @pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["tiles", "no_tiles"])
 def products(request, monkeypatch):
     """Either type of products, on a processor of any kind."""
-    monkeypatch.setattr(_products, "product_type", lambda *_: request.param)
+    multiply_in(monkeypatch, request.param)
 
 
 def structure(seed=0):

@@ -11,9 +11,7 @@ from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Flow, create_node_flow, flow_from_edges
-from nodeflow._core.rows.csr import csr_tensor
 from nodeflow.ops import _linear as dense, linear_sum
-from nodeflow.ops._products import pieces
 
 
 def values(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -54,7 +52,7 @@ def test_values_and_gradients_are_those_of_the_plain_operations(
     expected = plain(flat, add, relu)
     g = values(rows, out, seed=60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense, "pieces", partial(pieces, block=block))
+        patch.setattr(dense, "pieces", partial(dense.pieces, block=block))
         found = linear_sum(*paired(flat), bias=add, relu=relu)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(
@@ -93,7 +91,7 @@ def test_sparse_rows_and_other_types_take_the_way_of_sparse_linear():
     x = values(3, 2)
     w = values(4, 2, seed=1)
     v = values(4, 2, seed=2)
-    csr = csr_tensor(torch.arange(0, 8, 2), torch.tensor([0, 1] * 3), x.flatten(), (3, 2))
+    csr = x.to_sparse_csr()
     expected = x @ w.t() + x @ v.t() + 1
     torch.testing.assert_close(
         linear_sum((csr, w), (x, v), bias=torch.ones(4, dtype=torch.float64)), expected

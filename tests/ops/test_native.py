@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import examples
-from _support.ops_reference import SAMPLES, Edges, for_threads, same_bits, some_edges, values
+from _support.ops_reference import (
+    SAMPLES,
+    Edges,
+    for_threads,
+    same_bits,
+    set_sizes,
+    some_edges,
+    sum_with_torch,
+    values,
+)
 from hypothesis import given, strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 from torch.utils.flop_counter import FlopCounterMode
@@ -46,7 +55,7 @@ def random_structure(num_src=300, num_dst=200, num_edges=4000, seed=0):
 @pytest.fixture
 def torch_only(monkeypatch):
     """A switch that turns the compiled loops off."""
-    return lambda: monkeypatch.setattr(native, "is_native", lambda *tensors: False)
+    return lambda: sum_with_torch(monkeypatch)
 
 
 @examples(80)
@@ -94,7 +103,7 @@ def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, d
     for compiled in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not compiled:
-                patch.setattr(native, "is_native", lambda *tensors: False)
+                sum_with_torch(patch)
             x = numbers(rows, (width,), 6, dtype).requires_grad_()
             out = ops.message_reduce(edges.structure, "copy", kind, x, None, None, reduce)
             out.backward(g)
@@ -162,7 +171,7 @@ def passes(structure, dtype=torch.float32):
 
 
 def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
+    set_sizes(monkeypatch, THREAD_ELEMENTS=100)
     counts = []
     run_all = native.run_all
     monkeypatch.setattr(
@@ -178,8 +187,8 @@ def test_threads_change_no_bit(monkeypatch):
 @pytest.mark.parametrize("width", [16, 64, 80, 132])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkeypatch):
-    monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
-    monkeypatch.setattr(native, "LARGE", 1)  # buffers of ours begin with a line of the caches
+    # buffers of ours begin with a line of the caches
+    set_sizes(monkeypatch, THREAD_ELEMENTS=100, LARGE=1)
     structure = random_structure()
     h = values(structure.num_src, (width,), 1, dtype)
     edges = values(structure.num_edges, (width,), 2, dtype)
@@ -201,7 +210,7 @@ def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkey
         return [*sums, *(native.edge_sum(structure, end, edges) for end in ("v", "u"))]
 
     for threads, least in ((1, 2**60), (1, 1), (3, 1)):
-        monkeypatch.setattr(native, "STREAMED", least)
+        set_sizes(monkeypatch, STREAMED=least)
         results += for_threads([threads], run)
     assert sum(choices) == (0 if width % 16 else 10)
     assert same_bits(results)
@@ -210,7 +219,7 @@ def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkey
 def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
     results = []
     for narrow in (0, 10**6):
-        monkeypatch.setattr(native, "NARROW", narrow)
+        set_sizes(monkeypatch, NARROW=narrow)
         structure = random_structure()
         results += for_threads([1], lambda structure=structure: passes(structure))
         assert structure.is_transposed == (narrow == 0)
@@ -222,7 +231,7 @@ def test_sources_that_stay_in_the_cache_are_added_to_with_the_same_bits(cached, 
     """20 sources of 320 bytes and 200 destinations: added to only where the former fit and the
     latter do not.
     """
-    monkeypatch.setattr(native, "CACHED", cached)
+    set_sizes(monkeypatch, CACHED=cached)
     g = values(200, (40,), 1)
     w = values(4000, (), 2)
     first = random_structure(num_src=20)

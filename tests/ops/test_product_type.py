@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from _support.ops_reference import multiply_in, set_instructions
 from torch.nn.functional import linear
 
-from nodeflow.ops import _products, linear_sum, product_type, sparse_linear
+from nodeflow.ops import linear_sum, product_type, sparse_linear
 
 
 @pytest.mark.parametrize(
@@ -29,18 +30,13 @@ def test_instructions_that_multiply_bfloat16_fast(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(_products, "has_tiles", lambda: instructions == "tiles")
-    monkeypatch.setattr(_products, "has_fast_pairs", lambda: instructions == "pairs")
-    _products._multiplies.cache_clear()
-    try:
-        assert product_type() == expected
-    finally:
-        _products._multiplies.cache_clear()
+    set_instructions(monkeypatch, instructions)
+    assert product_type() == expected
 
 
 def test_products_in_float32_round_the_result_alone(monkeypatch):
     """Rows and weights of float32 are not rounded; the plain product is the reference."""
-    monkeypatch.setattr(_products, "product_type", lambda *_: torch.float32)
+    multiply_in(monkeypatch, torch.float32)
     make = torch.Generator().manual_seed(0)
     x, weight, bias = (
         torch.randn(shape, generator=make) for shape in ((3000, 40), (24, 40), (24,))
@@ -55,7 +51,7 @@ def test_products_in_float32_round_the_result_alone(monkeypatch):
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
 def test_dense_maps_and_sums_of_one_map_are_the_same(kind, monkeypatch):
-    monkeypatch.setattr(_products, "product_type", lambda *_: kind)
+    multiply_in(monkeypatch, kind)
     x = torch.randn(70, 5).bfloat16()
     weight = torch.randn(3, 5).bfloat16()
     assert torch.equal(sparse_linear(x, weight), linear_sum((x, weight)))

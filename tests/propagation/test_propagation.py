@@ -183,7 +183,7 @@ def test_types_and_widths(kind, width):
 @pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_types_of_weights_and_ids(weight, wide):
     of = example(weight, wide=wide)
-    assert of._sums.edges.indices.dtype == (np.int64 if wide else np.int32)
+    assert of.graph.csc()[1].dtype == (np.int64 if wide else np.int32)
     for kind in (torch.float64, torch.bfloat16):
         check(of, rows_of(5, kind), [7, 8, 9, 7])
 
@@ -249,9 +249,9 @@ def test_sums_do_not_depend_on_threads_and_pieces(monkeypatch, all_rows):
             (3, 50, 1),
         ):
             torch.set_num_threads(threads)
-            monkeypatch.setattr(propagation, "_EDGES", edges)
-            monkeypatch.setattr(propagation, "_AT_ONCE", rows_at_once)
-            monkeypatch.setattr(propagation, "_SHARED", 1)
+            sizes = {"_EDGES": edges, "_AT_ONCE": rows_at_once, "_SHARED": 1}
+            for name, size in sizes.items():
+                monkeypatch.setattr(propagation, name, size)
             found.append(of(h, rows))
     finally:
         torch.set_num_threads(before)

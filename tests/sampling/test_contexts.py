@@ -14,6 +14,7 @@ import pytest
 import torch
 from _support.sampler_families import FAMILIES, graph_of_all, sampled
 from _support.sampler_reference import chi_square, fingerprint, picked_positions, random_graph
+from _support.unchecked_parts import unchecked
 from _support.views import viewed
 from hypothesis import given, strategies as st
 
@@ -130,8 +131,11 @@ def batch(graph: Graph) -> NodeFlow:
 
 def test_validate_knows_contexts(graph):
     def with_context(context: torch.Tensor) -> NodeFlow:
-        return NodeFlow._trusted(
-            [Layer._trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph
+        return unchecked(
+            NodeFlow,
+            [unchecked(Layer, 3, torch.tensor([4, 4, 1]), context=context)],
+            [],
+            parent=graph,
         )
 
     with_context(torch.tensor([0, 1, 0])).validate()

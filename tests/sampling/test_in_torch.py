@@ -5,6 +5,7 @@ on the host.
 from __future__ import annotations
 
 import pickle
+import random
 from collections import Counter
 
 import numpy as np
@@ -26,7 +27,13 @@ from nodeflow import (
 )
 from nodeflow._core.in_torch import kept, labor
 from nodeflow.testing import check_sampler
-from nodeflow.testing._sampler_checks import global_states
+
+
+def random_states():
+    """The global random states of Python, numpy and torch."""
+    _, keys, *numbers = np.random.get_state()  # noqa: NPY002  the global state is what is meant
+    return random.getstate(), keys.tolist(), numbers, torch.get_rng_state().tolist()
+
 
 WITH_FORM = [
     "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, "
@@ -174,6 +181,12 @@ def test_times(options, floats):
         assert first == again
 
 
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """A call that sets how many edges are looked at together."""
+    return lambda size: monkeypatch.setattr(kept, "_PIECE", size)
+
+
 @pytest.mark.parametrize("piece", [None, 1, 1000])
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 @pytest.mark.parametrize(
@@ -181,10 +194,10 @@ def test_times(options, floats):
     [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"layer_dependency": True}],
     ids=str,
 )
-def test_labor(hubs, options, method, piece, monkeypatch):
+def test_labor(hubs, options, method, piece, small_pieces):
     """Also where rows are looked at in pieces, a hub larger than one."""
     if piece is not None:
-        monkeypatch.setattr(kept, "_PIECE", piece)
+        small_pieces(piece)
     seeds = [0, 2, 1, 0, *range(6_000, 6_400 if piece is None else 6_010)]
     for fanouts in ([5, 40], [-1, 3]):
         sampler = viewed(LaborSampler, hubs, fanouts, method=method, seed=3, **options)
@@ -214,10 +227,10 @@ LAYERS += [
 
 @pytest.mark.parametrize("piece", [None, 1, 1000])
 @pytest.mark.parametrize(("kind", "options"), LAYERS, ids=str)
-def test_layers(hubs, kind, options, piece, monkeypatch):
+def test_layers(hubs, kind, options, piece, small_pieces):
     """Also where fewer nodes can be drawn than are wanted, and where the seeds have no edges."""
     if piece is not None:
-        monkeypatch.setattr(kept, "_PIECE", piece)
+        small_pieces(piece)
     graph = Graph(*hubs.csc()[:2], edge_ids=hubs.csc()[2])
     graph.edata["w"] = torch.arange(graph.num_edges) % 7
     sampler = viewed(kind, graph, [500, 60], seed=2, **options)
@@ -371,7 +384,7 @@ def test_nothing_else_decides(hubs):
     ]
     several += [LaborSampler(hubs, [40, 3], method="sequential"), LadiesSampler(hubs, [400, 300])]
     samplers = [sampler.in_torch() for sampler in several]
-    before = global_states()
+    before = random_states()
     threads = torch.get_num_threads()
     expected = [fingerprint(sampler(range(2000))) for sampler in samplers]
     torch.use_deterministic_algorithms(True)
@@ -382,7 +395,7 @@ def test_nothing_else_decides(hubs):
     finally:
         torch.use_deterministic_algorithms(False)
         torch.set_num_threads(threads)
-    assert global_states() == before
+    assert random_states() == before
 
 
 def test_which_form_draws():

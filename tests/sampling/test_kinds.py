@@ -336,7 +336,7 @@ def test_a_graph_of_types_that_fails_is_printed_small() -> None:
     class Less(NeighborSampler):
         def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
             drawn = super().draw_rows(edges, rows, step)
-            return drawn._replace(inverse=None)
+            return Drawn(drawn.indptr, drawn.positions, drawn.src, None, drawn.varies)
 
     graph = typed_graph(3, edges=25)
     graph.nodes["a"].data["t"] = torch.arange(7)

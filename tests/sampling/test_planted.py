@@ -31,6 +31,13 @@ from nodeflow.sampling import _sampler as sampler
 from nodeflow.testing import assert_unbiased
 
 
+def plant(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, kernel: str, *changes: tuple[str, str]
+) -> None:
+    """Let draws run a kernel with a fault, until the test ends."""
+    monkeypatch.setattr(module, kernel, mutated(module, *changes)[kernel])
+
+
 def check_subsets() -> None:
     """Chi-square over the subsets that nodes draw, as in test_uniform."""
     for degree, fanout in ((7, 3), (5, 1)):
@@ -91,9 +98,7 @@ KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_faults_in_the_draw(name, monkeypatch):
     changes, check = KERNELS[name]
-    monkeypatch.setattr(
-        draw_kernels, "draw_without", mutated(draw_kernels, *changes)["draw_without"]
-    )
+    plant(monkeypatch, draw_kernels, "draw_without", *changes)
     with pytest.raises((AssertionError, ValueError)):
         check()
 
@@ -151,7 +156,7 @@ WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_faults_in_weighted_draws(name, monkeypatch):
     module, kernel, changes = WEIGHTED[name]
-    monkeypatch.setattr(module, kernel, mutated(module, *changes)[kernel])
+    plant(monkeypatch, module, kernel, *changes)
     with pytest.raises(AssertionError):
         check_weighted()
 
@@ -160,8 +165,8 @@ def test_faults_in_weighted_draws(name, monkeypatch):
 def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):
     """16 random bits modulo the degree: 4,464 of 70,000 edges are never drawn."""
     modulo = ("return product >> _HALF, state", "return (mix(state) & U64(0xFFFF)) % bound, state")
-    monkeypatch.setattr(random_kernels, "bounded", mutated(random_kernels, modulo)["bounded"])
-    monkeypatch.setattr(draw_kernels, "draw_without", mutated(draw_kernels)["draw_without"])
+    plant(monkeypatch, random_kernels, "bounded", modulo)
+    plant(monkeypatch, draw_kernels, "draw_without")
     with pytest.raises(AssertionError):
         check_hub()
 

@@ -5,6 +5,7 @@ passed.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -86,6 +87,12 @@ class OfItsNodes(Rates):
         super().__init__(graph, [0.5], **options)
 
 
+@pytest.fixture
+def right_weights(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A call that mends the weights of ``Rates``."""
+    return lambda: monkeypatch.setattr(Rates, "wrong", False)
+
+
 AGAIN = {
     "a number of flows": lambda g: Rates(g.view("out"), (0.5, 0.4), seed=3),
     "an option that it passes": lambda g: Fixes(g, 0.5, flows=2, seed=3),
@@ -101,13 +108,13 @@ AGAIN = {
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", AGAIN)
 def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, right_weights: Callable[[], None]
 ) -> None:
     sampler = AGAIN[name](graph_of_all())
     with pytest.raises(CheckError, match="and should be") as error:
         check_sampler(sampler, checks=["marginals"], budget=0)
     assert "\n    sampler = " in str(error.value)
-    monkeypatch.setattr(Rates, "wrong", False)
+    right_weights()
     report = check_sampler(sampler, checks=["reproducible", "marginals", "hubs"])
     assert report.passed == ["reproducible", "marginals", "hubs"]
     assert not any(outcome.note for outcome in report.outcomes)  # on small graphs too
@@ -130,21 +137,21 @@ def many_edges() -> Graph:
     ids=["no attribute", "one graph"],
 )
 def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
-    make: Any, monkeypatch: pytest.MonkeyPatch
+    make: Any, right_weights: Callable[[], None]
 ) -> None:
     sampler = make(many_edges())
     with pytest.raises(
         CheckError, match=r"the mean weight of edge \d+ .* over \d+ draws is 0.* should be 1 "
     ):
         check_sampler(sampler, checks=["marginals"])
-    monkeypatch.setattr(Rates, "wrong", False)
+    right_weights()
     report = check_sampler(sampler, checks=["marginals"])
     assert report.outcomes[0].note.startswith("on the given graph only: no sampler of Graph(")
     assert report.note == ""
 
 
-def test_a_sampler_that_cannot_be_made_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rates, "wrong", False)
+def test_a_sampler_that_cannot_be_made_again_fails(right_weights: Callable[[], None]) -> None:
+    right_weights()
     sampler = Elsewhere(graph_of_all(), 0.5)
     words = (
         "reproducible: the sampler cannot be made again: .* does not keep its argument 'share' in "
