@@ -67,7 +67,9 @@ def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
     if task == "link":
         return dataset
     labelled = dataset.of_type(target)
-    return _with_numbers(labelled) if task == "regression" else labelled
+    if task == "regression":
+        return _with_numbers(labelled)
+    return labelled
 
 
 def _with_numbers(dataset: Dataset) -> Dataset:
@@ -108,9 +110,13 @@ def _labelled_types(dataset: Dataset) -> list[str]:
 
 def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
     """Say that a data set has no labels of a target, and which types have some."""
-    of_target = f" of {target!r}" if target else ""
+    of_target = ""
+    if target:
+        of_target = f" of {target!r}"
     labelled = ", ".join(_labelled_types(dataset))
-    others = f"; nodes with labels are of type {labelled}" if labelled else ""
+    others = ""
+    if labelled:
+        others = f"; nodes with labels are of type {labelled}"
     return (
         f"data set {dataset.name!r} has no labels{of_target}, so a model cannot be {purpose} on "
         f"it{others}"

@@ -60,7 +60,9 @@ class FeatureRows(RowsBase):
     @property
     def stored(self) -> Tensor | Rows:
         rows = stored(self.rows)
-        return self if rows is self.rows else rows
+        if rows is self.rows:
+            return self
+        return rows
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
         if self.stored is self:
@@ -68,7 +70,9 @@ class FeatureRows(RowsBase):
         return FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
 
     def decoded(self, rows: Tensor) -> Tensor:
-        return rows if self.stored is self else decoded(self.rows, rows).to(self.dtype)
+        if self.stored is self:
+            return rows
+        return decoded(self.rows, rows).to(self.dtype)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
@@ -152,7 +156,9 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
             ids = graph.nodes[node_type].ids
             masters = graph.held_part.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
-            of_type = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
+            of_type = ""
+            if len(graph.nodes) > 1:
+                of_type = f" of type {node_type!r}"
             raise ValueError(
                 f"the features{of_type} of data set {dataset.name!r} must be finite, but row {node} has "
                 "NaN or inf"
