@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nodeflow._core.base.checks import blaming
 from nodeflow._core.base.files import is_file
 from nodeflow._core.rows.rows import whole_column
 from nodeflow._core.schema import Relation, Schema
@@ -60,6 +61,13 @@ class CutLinks(NamedDataset):
     """
 
     links: LinkEdges | None = None
+
+
+def cut_links(dataset: Dataset) -> LinkEdges | None:
+    """Return the triples of a data set whose edges were cut into parts, None of any other."""
+    if isinstance(dataset, CutLinks):
+        return dataset.links
+    return None
 
 
 def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
@@ -141,8 +149,9 @@ def relation_column(dataset: Dataset, edge_type: str) -> str | None:
     """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for
     none.
     """
-    if isinstance(dataset, CutLinks) and dataset.links is not None:
-        return dataset.links.relation
+    links = cut_links(dataset)
+    if links is not None:
+        return links.relation
     return edge_types(dataset.graph, edge_type)
 
 
@@ -150,8 +159,9 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
     """Return the edges of a relation of a data set by part, those of the column "split" or drawn at
     random.
     """
-    if isinstance(dataset, CutLinks) and dataset.links is not None:
-        return dataset.links
+    links = cut_links(dataset)
+    if links is not None:
+        return links
     full = dataset.graph
     learned = learned_relation(full.schema, target)
     relation = relation_column(dataset, edge_type)
@@ -237,7 +247,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     split: dict[str, Any] = {}
     for part in PARTS:
         ids = getattr(parts, part)
-        split[part] = torch.from_numpy(np.array([] if ids is None else ids, np.int64))
+        if ids is None:
+            ids = ()
+        split[part] = torch.from_numpy(np.array(ids, np.int64))
     names = read_names(path) or Names.of(Dataset(path.name, graph))
     if links:
         edges = _read_links(path, graph, target)
@@ -246,7 +258,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     # labels take little memory, and a seed may be of any process
     graph.ndata["label"] = whole_column(graph.ndata["label"])
-    of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
+    of_target = range(graph.num_nodes)
+    if target:
+        of_target = graph.schema.ids(target)
     train = split["train"]
     if ((train < of_target.start) | (train >= of_target.stop)).any():
         raise ValueError(
@@ -284,10 +298,10 @@ def read_names(folder: Path) -> Names | None:
     if not is_file(file):
         return None
     facts, tensors = read_tensors(file)
-    try:
+    with blaming(
+        f"{file} is damaged, or no file of names", TypeError, KeyError, ValueError, AttributeError
+    ):
         return Names.from_json(facts, tensors)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise ValueError(f"{file} is damaged, or no file of names: {error!r}") from error
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:

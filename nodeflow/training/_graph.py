@@ -37,7 +37,7 @@ from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph, with_frames
 from nodeflow.storage import Cached, Rows, mean_bytes, opened
-from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
+from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
 Words: TypeAlias = "list[str] | None"
 """The name of each number; None where numbers are names of their own, as in arrays."""
@@ -364,14 +364,6 @@ def relations_of(
     if reverses:
         num_named *= 2
     return column, max(int(np.max(of_all)) + 1, num_named)
-
-
-def node_degrees(graph: Graph) -> dict[str, Tensor]:
-    """Return the columns of ``transform.degrees``; collective for a graph that lies on several
-    processes.
-    """
-    in_degrees, out_degrees = DEGREES
-    return {in_degrees: graph.in_degrees().float(), out_degrees: graph.out_degrees().float()}
 
 
 def with_columns(

@@ -39,21 +39,6 @@ class ModelKind:
     pieces: bool = False
     own: bool = False
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether its history has sums with symmetric normalisation."""
-        return self.traits.symmetric
-
-    @property
-    def typed(self) -> bool:
-        """Whether it reads the types of edges."""
-        return self.traits.typed
-
-    @property
-    def by_schema(self) -> bool:
-        """Whether it takes the schema of the graph."""
-        return self.traits.by_schema
-
 
 def _of_schema(name: str, make: Callable[..., nn.Module]) -> ModelKind:
     """Return the model ``name``, whose convolutions are ``make(width, schema, ...)``."""
@@ -156,9 +141,9 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     schema = None
     if facts.schema is not None:
         schema = Schema.from_json(facts.schema)
-    if kind.typed:
+    if kind.traits.typed:
         options |= {"num_relations": schema or facts.num_relations, "edge_type": facts.edge_type}
-    if kind.by_schema:
+    if kind.traits.by_schema:
         options["schema"] = schema
     make = kind.make
     if facts.history and kind.with_history:

@@ -285,7 +285,7 @@ def inputs_of(
         for name, x in columns.items():
             check_features(dataset, name, x)
             widths[name] = x.shape[1]
-    if model.by_schema or len(types) > 1:
+    if model.traits.by_schema or len(types) > 1:
         return TypedInputs(
             {name: len(ids) for name, ids in types.items()},
             widths,

@@ -19,7 +19,7 @@ from nodeflow.nn import VRModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._choices import SAMPLERS, SamplerTraits
-from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
+from nodeflow.training._graph import with_columns, with_mean_weights
 from nodeflow.training._models import ModelKind
 from nodeflow.training._options import SamplerSettings
 from nodeflow.transform import DEGREES, add_self_loops, edge_norm
@@ -87,8 +87,11 @@ class Method:
         return SAMPLERS[self.settings.name]
 
     def prepared(self, graph: Graph) -> Graph:
-        """Return the graph with the columns that weighted means read."""
-        return with_columns(graph, node_degrees(graph))
+        """Return the graph with the columns that weighted means read; collective where it lies on
+        several processes.
+        """
+        degrees = (graph.in_degrees().float(), graph.out_degrees().float())
+        return with_columns(graph, dict(zip(DEGREES, degrees, strict=True)))
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of the batches that the model takes, for training and for validation."""
@@ -260,9 +263,11 @@ class ControlVariates(Method):
         if isinstance(graph, DistributedGraph):
             return with_mean_weights(graph, _WEIGHT)
         bare = with_columns(graph, {}, edata={})
-        if self.model.symmetric:
+        ends = "right"
+        if self.model.traits.symmetric:
             bare = add_self_loops(bare)
-        bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
+            ends = "both"
+        bare.edata[_WEIGHT] = edge_norm(bare, ends)
         return bare
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:

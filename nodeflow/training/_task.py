@@ -180,7 +180,7 @@ class Task(ABC):
         self.features = features_of(self.graph)
         read_type = ""
         num_relations = 0
-        if kind.typed:
+        if kind.traits.typed:
             read_type, num_relations = relations_of(
                 self.graph, edge_type, names.categories, reverses=self.num_added > 0
             )
@@ -195,7 +195,7 @@ class Task(ABC):
         self.model_facts: ModelFacts | None = None
         schema = names.ordered(self.graph.schema)
         if encodes and model is None:
-            by_relation = kind.by_schema or (kind.typed and not read_type)
+            by_relation = kind.traits.by_schema or (kind.traits.typed and not read_type)
             self.model_facts = ModelFacts(
                 inputs.width,
                 width,

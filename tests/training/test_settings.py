@@ -17,7 +17,8 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
-from nodeflow.datasets import WIDTHS, Dataset, read_folder
+from nodeflow._core.rows.narrowing import WIDTHS
+from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import EDGES, HALO, METHODS as CUTS, ORDERS
 from nodeflow.nn import DECODERS, GraphSAGE
 from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
