@@ -415,17 +415,14 @@ class Trainer:
         """
         # all that the next step depends on: a new trainer that loads a state taken after any step
         # gives the same bits as going on without a stop
-        return {
+        of_run = {
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
             "fingerprint": self.fingerprint,
             "identity": self.identity,
             "names": self.task.names.to_json(),
-            "network": self._last_weights or dict(self.network.state_dict()),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
-            "task": self.task.method.state_dict(),
-            "random": self._random.present(),
+        }
+        progress = {
             "epoch": self.epoch,
             "done": self.batches_done,
             "sums": dict(self._sums),
@@ -433,6 +430,15 @@ class Trainer:
             "trace": [[*step] for step in self.trace.steps],
             "best_epoch": self.best_epoch,
             "best_weights": self.best_weights,
+        }
+        return {
+            **of_run,
+            "network": self._last_weights or dict(self.network.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "task": self.task.method.state_dict(),
+            "random": self._random.present(),
+            **progress,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -17,9 +17,9 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
-from nodeflow._core.rows.narrowing import WIDTHS
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.distributed import EDGES, HALO, METHODS as CUTS, ORDERS
+from nodeflow.distributed import HALO
+from nodeflow.distributed._orders import ORDERS
 from nodeflow.nn import DECODERS, GraphSAGE
 from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
 from nodeflow.training._choices import (
@@ -254,7 +254,6 @@ def test_choices_are_those_that_are_made() -> None:
         assert in_torch == _choices.SAMPLERS[name].in_torch
     assert list(_choices.DECODERS) == list(DECODERS)
     assert set(_choices.HAS_N3) == {name for name in DECODERS if hasattr(DECODERS[name], "n3")}
-    assert list(_choices.LOSSES_OF_PAIRS) == list(_models.LINK_LOSSES)
     assert list(_choices.OPTIMIZERS) == list(_optimizers.OPTIMIZERS)
     assert list(_choices.SCHEDULES) == list(_optimizers.SCHEDULES)
     order = FIELDS["order"][1].metadata
@@ -270,9 +269,9 @@ def test_the_command_has_the_choices_of_the_package() -> None:
         for command, parser in commands.items()
         for action in parser._actions
     }
-    assert options["partition", "method"] == CUTS
-    assert options["partition", "edges"] == EDGES
-    assert set(options["build", "store"]) == set(WIDTHS)
+    assert options["partition", "method"] == ("random", "train-first", "metis", "ranges", "hash")
+    assert options["partition", "edges"] == ("in", "out")
+    assert set(options["build", "store"]) == {"int8", "float16", "bfloat16", "auto"}
     assert set(options["predict", "side"]) == set(SIDES)
 
 
