@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -22,7 +20,6 @@ from nodeflow._core.base.checks import (
     check_type,
     describe,
 )
-from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.display.columns import column_table
 from nodeflow._core.display.html import page
@@ -31,8 +28,8 @@ from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.peers.routes import first_of_each
 from nodeflow._core.rows.columns import check_numbers
 from nodeflow._core.rows.rows import Rows, fetch_rows, first_not_finite, layout_of
-from nodeflow._files.store.files import FileStore
-from nodeflow._files.store.store import MemoryStore, Store
+from nodeflow._files.store.files import make_store
+from nodeflow._files.store.store import Shapes
 from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -136,21 +133,12 @@ class History(KeptRows):
                 "a folder": folder is not None,
                 "inputs": inputs is not None,
             }
-            peers.agree(
-                "the arguments of History", {name: repr(value) for name, value in facts.items()}
-            )
-            shapes = self._shapes(dtype)
+            stated = {name: repr(value) for name, value in facts.items()}
+            peers.agree("the arguments of History", stated)
             if device is not None:
                 device = as_device(device)
             if folder is not None and device is not None and device.type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
-            size_of = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
-            if folder is None:
-                check_memory(
-                    size_of,
-                    f"a history of widths {self.widths}",
-                    "pass folder= to keep it in files",
-                )
             if inputs is not None and 0 in self.widths:
                 raise ValueError(
                     "layer 0 has a history of its own in widths; leave it out, or leave out inputs"
@@ -159,29 +147,21 @@ class History(KeptRows):
             self._pulls = 0
             self._sum_of_seeds = -1
             self.has_inputs = inputs is not None
-            if inputs is None:
-                self._sums_of_inputs = None
-            else:
+            self._sums_of_inputs = None
+            if inputs is not None:
                 self._sums_of_inputs = sums_of_inputs(self.propagation, inputs)
-            if folder is None:
-                arrays = {
-                    name: torch.zeros(shape, dtype=kind, device=device)
-                    for name, (shape, kind) in shapes.items()
-                }
-                self._store: Store = MemoryStore(arrays, peers, "the history")
-            else:
-                owner = {"propagation": self.propagation.fingerprint}
-                words = {"propagation": "of another graph, edge weights, direction or filter"}
-                self._store = FileStore(
-                    Path(folder),
-                    "history",
-                    _LAYOUT,
-                    shapes,
-                    owner,
-                    words,
-                    peers=peers,
-                    counter="step",
-                )
+            words = {"propagation": "of another graph, edge weights, direction or filter"}
+            self._store = make_store(
+                folder,
+                "history",
+                self._shapes(dtype),
+                peers,
+                device,
+                version=_LAYOUT,
+                facts={"propagation": self.propagation.fingerprint},
+                words=words,
+                counter="step",
+            )
             for name, tensor in self._store.arrays.items():
                 self.register_buffer(name, tensor)
 
@@ -402,7 +382,7 @@ class History(KeptRows):
 
     # ---- inside
 
-    def _shapes(self, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    def _shapes(self, dtype: torch.dtype) -> Shapes:
         """Return shape and type of every array."""
         size = self.graph.held_part.num_masters
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}

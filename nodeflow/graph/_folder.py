@@ -168,7 +168,9 @@ def open_graph(
     arrays = manifest.arrays
     indptr = map_array(folder, arrays["indptr"])
     indices = map_array(folder, arrays["indices"])
-    ids = map_array(folder, arrays["edge_ids"]) if "edge_ids" in arrays else None
+    ids = None
+    if "edge_ids" in arrays:
+        ids = map_array(folder, arrays["edge_ids"])
     ndata = _frame(folder, manifest, "ndata", len(indptr) - 1)
     edata = _frame(folder, manifest, "edata", len(indices))
     return (indptr, indices, ids), ndata, edata, _types(folder, manifest, ndata, edata)

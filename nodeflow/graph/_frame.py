@@ -225,7 +225,9 @@ class Frame(MutableMapping[str, Tensor]):
         pool = Pool()
         columns = pool.add(self._columns)
         # frames of other kinds, as one that gathers columns of a graph, come back as plain ones
-        kind = GraphFrame if isinstance(self, GraphFrame) else Frame
+        kind = Frame
+        if isinstance(self, GraphFrame):
+            kind = GraphFrame
         return _restore, (kind, self._num_rows, columns, pool.memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:

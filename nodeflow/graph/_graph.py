@@ -518,7 +518,9 @@ class Graph(Frozen):
         """
         ids = as_ids(eid, "eid", self.num_edges, "edge")
         stored_at = self._positions.get()
-        positions = ids if stored_at is None else stored_at[ids]
+        positions = ids
+        if stored_at is not None:
+            positions = stored_at[ids]
         src = self.indices[positions].astype(np.int64)
         # the destination is the row whose range holds the position
         dst = np.searchsorted(self.indptr, positions, side="right") - 1

@@ -78,7 +78,9 @@ class NodeNames(Sequence[Hashable]):
 
     def __repr__(self) -> str:
         shown = ", ".join(map(short, self._names[:3]))
-        more = ", ..." if len(self) > 3 else ""
+        more = ""
+        if len(self) > 3:
+            more = ", ..."
         return f"NodeNames({len(self)}: {shown}{more})"
 
 

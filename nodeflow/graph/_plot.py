@@ -113,7 +113,9 @@ def _every_node(
     colors = numbers(color, "color", drawn, graph.ndata)
     widths = numbers(width, "width", eid, graph.edata)
     color_name: Any = color if isinstance(color, str) else "color"
-    width_name = width if isinstance(width, str) else "width"
+    width_name = "width"
+    if isinstance(width, str):
+        width_name = width
     types = list(graph.schema.nodes)
     if color is None and len(types) > 1:
         colors = graph.schema.types_of(drawn.numpy()).tolist()

@@ -336,7 +336,9 @@ def _size(value: object, name: str) -> int:
             )
         shape = getattr(column, "shape", ())
         # which raises for a single number; the frame compares the others
-        return int(shape[0]) if shape else len(column)
+        if shape:
+            return int(shape[0])
+        return len(column)
     raise ValueError(
         f"{name} has no columns, so it does not say how many nodes there are; give their number"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from nodeflow._core.base.checks import (
     check_type,
     describe,
 )
-from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.peers.held_part import GraphOfPeers, WholeIds
 from nodeflow._core.peers.peers import ALONE, Peers, collective_call
@@ -32,12 +30,11 @@ from nodeflow._core.peers.routes import first_of_each
 from nodeflow._core.random import derive_key, hash_ids
 from nodeflow._core.rows.base import RowsBase
 from nodeflow._core.rows.rows import fetch_rows
-from nodeflow._files.store.files import FileStore
-from nodeflow._files.store.store import MemoryStore, Store
+from nodeflow._files.store.files import make_store
+from nodeflow._files.store.store import Shapes
 from nodeflow.storage._pulls import Pulls, added, check_finite, gradients
 from nodeflow.storage._row_optimizers import INITS, RowOptimizer, initial_rows
 
-_WHAT = "the embedding table"
 _LAYOUT = 1  # of the arrays in a folder
 _TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -171,37 +168,30 @@ class EmbeddingTable(RowsBase):
             self._settings["seed"] = as_int(seed, "seed")
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
-            self._store = self._make(num_held, folder)
+            self._store = make_store(
+                folder,
+                "embedding table",
+                self._shapes(num_held),
+                self.peers,
+                version=_LAYOUT,
+                facts={**self._settings, **self._part},
+                words={"nodes": "of the nodes of another part"},
+                counter="version",
+            )
         # held while rows are read or committed, so that a reader in another thread sees complete
         # commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
 
-    def _make(self, num_rows: int, folder: FileLike | None) -> Store:
-        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
-            "rows": ((num_rows, self.shape[1]), self.dtype),
+    def _shapes(self, num_rows: int) -> Shapes:
+        """Return shape and type of every array."""
+        size = (num_rows, self.shape[1])
+        return {
+            "rows": (size, self.dtype),
             "written": ((num_rows,), torch.bool),
             "version": ((), torch.int64),
+            **dict.fromkeys(self._optimizer.states, (size, self._exact)),
         }
-        state = ((num_rows, self.shape[1]), self._exact)
-        shapes |= dict.fromkeys(self._optimizer.states, state)
-        if folder is None:
-            size = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
-            check_memory(size, f"a table of {num_rows} rows", "pass folder= to keep it in files")
-            arrays = {
-                name: torch.zeros(shape, dtype=kind) for name, (shape, kind) in shapes.items()
-            }
-            return MemoryStore(arrays, self.peers, _WHAT)
-        return FileStore(
-            Path(folder),
-            kind="embedding table",
-            version=_LAYOUT,
-            shapes=shapes,
-            facts={**self._settings, **self._part},
-            words={"nodes": "of the nodes of another part"},
-            peers=self.peers,
-            counter="version",
-        )
 
     @property
     def lr(self) -> float:
@@ -436,7 +426,9 @@ class EmbeddingTable(RowsBase):
         folder = self._store.folder
         in_memory = "arrays" in state
         if in_memory != (folder is None):
-            places = ("memory", "files") if in_memory else ("files", "memory")
+            places = ("files", "memory")
+            if in_memory:
+                places = ("memory", "files")
             raise ValueError(f"the state is of a table in {places[0]}, this one is in {places[1]}")
         if in_memory:
             self._load_arrays(state["arrays"])

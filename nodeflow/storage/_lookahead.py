@@ -54,7 +54,9 @@ class Reads:
     @property
     def hit_rate(self) -> float:
         """Share of the rows that were in memory; NaN before the first."""
-        return 1 - self.read / self.rows if self.rows else float("nan")
+        if self.rows:
+            return 1 - self.read / self.rows
+        return float("nan")
 
 
 class Lookahead:
@@ -141,7 +143,9 @@ class Lookahead:
         self._window = as_count(len(loader) if window is None else window, "window")
         self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
         self._prefetch = as_count(prefetch, "prefetch", 1)
-        values = None if heat is None else as_heat(heat)
+        values = None
+        if heat is not None:
+            values = as_heat(heat)
         if values is not None:
             check_length(values, "heat", graph.num_nodes, "node")
         # those of which the largest part would fit come first: what they leave of their shares goes
@@ -338,12 +342,16 @@ class _Part:
 
 def _of(layer: Layer, node_type: str | None) -> Layer | LayerPart:
     """Return the nodes of a type in a layer; None: all."""
-    return layer if node_type is None else layer.of(node_type)
+    if node_type is None:
+        return layer
+    return layer.of(node_type)
 
 
 def _frame(graph: Graph, node_type: str | None) -> Frame:
     """Return the columns of a node type; None: those of all nodes."""
-    return graph.ndata if node_type is None else graph.nodes[node_type].data
+    if node_type is None:
+        return graph.ndata
+    return graph.nodes[node_type].data
 
 
 def _divided(

@@ -148,7 +148,9 @@ def opened(
     """
     if isinstance(column, NarrowRows):
         codes = opened(column.stored, rows)
-        return None if codes is None else NarrowRows(codes, column.coding)
+        if codes is None:
+            return None
+        return NarrowRows(codes, column.coding)
     if not isinstance(column, Tensor):
         return None
     if not is_sparse(column):
@@ -233,7 +235,9 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
         names = ", ".join(header) or "none"
     if name is None and len(header) != 1:
         raise ValueError(f"{path} holds {len(header)} tensors: pass name=, one of {names}")
-    chosen = next(iter(header)) if name is None else name
+    chosen = name
+    if name is None:
+        chosen = next(iter(header))
     if chosen not in header:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {names}")
     with blaming(f"{path} is damaged, or was cut off: of the tensor {chosen!r}", *damage):

@@ -94,7 +94,9 @@ class Pipeline(Generic[Batch, Result]):
                 "pulls must name at least one table and the ids to pull from it, got an empty dict"
             )
         for name, pull in self._pulls.items():
-            argument = "pulls" if self._single else f"pulls[{name!r}]"
+            argument = "pulls"
+            if not self._single:
+                argument = f"pulls[{name!r}]"
             fits = isinstance(pull, tuple) and len(pull) == 2
             if not (fits and isinstance(pull[0], EmbeddingTable) and callable(pull[1])):
                 raise TypeError(
@@ -166,7 +168,9 @@ class _Run(Generic[Batch]):
 
     def submit(self, task: Callable[[], Any]) -> Callable[[], Any]:
         """Have the worker run a task; return a function that waits for its result."""
-        return task if self._workers is None else self._workers.submit(task)
+        if self._workers is None:
+            return task
+        return self._workers.submit(task)
 
     def write_later(self, rows: Rows) -> None:
         """Write the rows of a batch that was computed back to their tables."""

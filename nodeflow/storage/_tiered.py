@@ -90,7 +90,9 @@ class Cached(RowsBase):
     def hit_rate(self) -> float:
         """Share of the rows of ``fetch`` so far that were kept; NaN before the first."""
         total = self.hits + self.misses
-        return self.hits / total if total else math.nan
+        if total:
+            return self.hits / total
+        return math.nan
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return decoded(self.rows, self._read_stored(ids))

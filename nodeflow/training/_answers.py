@@ -67,7 +67,9 @@ class AnswerBatch(NamedTuple):
             place[queries] = torch.arange(len(queries))
             of_side = (place[self.query] >= 0).nonzero().flatten()
             query = place[self.query[of_side]].to(device)
-            relation = None if self.relation is None else self.relation[queries].to(device)
+            relation = None
+            if self.relation is not None:
+                relation = self.relation[queries].to(device)
             query_rows = nodes[queries.to(device)]
             loss = loss + one_vs_all_loss(
                 decoder.score_all(query_rows, relation, table, side=side),
@@ -77,7 +79,9 @@ class AnswerBatch(NamedTuple):
                 reduction="sum",
             )
             if n3:
-                kinds = None if relation is None else relation[query]
+                kinds = None
+                if relation is not None:
+                    kinds = relation[query]
                 answer_rows = answers[of_side.to(device)]
                 norms = decoder.n3(query_rows[query], kinds, answer_rows, side=side)
                 cubes = cubes + norms.sum()

@@ -292,7 +292,9 @@ def check_same_run(
     earlier = before.by_name()
     for name, value in settings.by_name().items():
         if earlier[name] != value and (name not in FREE or name in fixed):
-            total = f" for {processes} processes" if name == "batch_size" else ""
+            total = ""
+            if name == "batch_size":
+                total = f" for {processes} processes"
             raise ValueError(
                 f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}{total}"
             )

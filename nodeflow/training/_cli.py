@@ -75,7 +75,9 @@ def _refuse(parser: _Parser, option: str) -> NoReturn:
     takes = {action.dest: action.option_strings for action in _actions(parser)}
     name = option.partition("=")[0].strip("-").replace("-", "_")
     word = meant(name, [name for name, options in takes.items() if options])
-    hint = f"; it is called {takes[word][0]} here" if word else ""
+    hint = ""
+    if word:
+        hint = f"; it is called {takes[word][0]} here"
     parser.error(f"there is no option {option}{hint}")
 
 

@@ -18,7 +18,6 @@ import torch
 from nodeflow import distributed
 from nodeflow._core.base.checks import as_count, as_ids
 from nodeflow._core.base.files import is_file
-from nodeflow._files.disk.manifest import MANIFEST
 from nodeflow._files.text.words import is_integer
 from nodeflow.datasets import (
     Dataset,
@@ -109,7 +108,9 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
-    given = None if options.data is None else read_dataset(options.data)
+    given = None
+    if options.data is not None:
+        given = read_dataset(options.data)
     return finished(options.folder, given, options.model, options.device)
 
 
@@ -221,8 +222,6 @@ def build(options: argparse.Namespace, say: Say) -> None:
             ndata[name] = file
     split = {part: getattr(options, part) for part in PARTS if getattr(options, part) is not None}
     start = time.perf_counter()
-    # before the edges are sorted, which may take hours
-    _check_free(options)
     edges: list[Path] = options.edges
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
         of_files = (ndata, edata, split, options.named, options.columns)
@@ -267,13 +266,6 @@ def _narrow(dataset: Dataset, width: str) -> Dataset:
     return replace(dataset, graph=graph)
 
 
-def _check_free(options: argparse.Namespace) -> None:
-    if not options.overwrite and (options.output / MANIFEST).exists():
-        raise FileExistsError(
-            f"{options.output} exists; give --overwrite to replace it, or choose another folder"
-        )
-
-
 def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
     columns = {}
     for pair in pairs:
@@ -304,7 +296,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         dataset = dataset.of_type(options.target)
         if options.target and "label" not in dataset.graph.ndata:
             raise ValueError(no_labels(dataset, options.target))
-    _check_free(options)
     graph = dataset.graph
     links = None
     if options.links:

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nodeflow._core.base.checks import blaming
 from nodeflow._core.base.files import is_file
 from nodeflow._core.rows.rows import whole_column
 from nodeflow._core.schema import Relation, Schema
@@ -62,12 +63,21 @@ class CutLinks(NamedDataset):
     links: LinkEdges | None = None
 
 
+def cut_links(dataset: Dataset) -> LinkEdges | None:
+    """Return the triples of a data set whose edges were cut into parts, None of any other."""
+    if isinstance(dataset, CutLinks):
+        return dataset.links
+    return None
+
+
 def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
     """Return a data set with the labels and split of a target; for task "link" as it is."""
     if task == "link":
         return dataset
     labelled = dataset.of_type(target)
-    return _with_numbers(labelled) if task == "regression" else labelled
+    if task == "regression":
+        return _with_numbers(labelled)
+    return labelled
 
 
 def _with_numbers(dataset: Dataset) -> Dataset:
@@ -108,9 +118,13 @@ def _labelled_types(dataset: Dataset) -> list[str]:
 
 def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
     """Say that a data set has no labels of a target, and which types have some."""
-    of_target = f" of {target!r}" if target else ""
+    of_target = ""
+    if target:
+        of_target = f" of {target!r}"
     labelled = ", ".join(_labelled_types(dataset))
-    others = f"; nodes with labels are of type {labelled}" if labelled else ""
+    others = ""
+    if labelled:
+        others = f"; nodes with labels are of type {labelled}"
     return (
         f"data set {dataset.name!r} has no labels{of_target}, so a model cannot be {purpose} on "
         f"it{others}"
@@ -135,8 +149,9 @@ def relation_column(dataset: Dataset, edge_type: str) -> str | None:
     """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for
     none.
     """
-    if isinstance(dataset, CutLinks) and dataset.links is not None:
-        return dataset.links.relation
+    links = cut_links(dataset)
+    if links is not None:
+        return links.relation
     return edge_types(dataset.graph, edge_type)
 
 
@@ -144,8 +159,9 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
     """Return the edges of a relation of a data set by part, those of the column "split" or drawn at
     random.
     """
-    if isinstance(dataset, CutLinks) and dataset.links is not None:
-        return dataset.links
+    links = cut_links(dataset)
+    if links is not None:
+        return links
     full = dataset.graph
     learned = learned_relation(full.schema, target)
     relation = relation_column(dataset, edge_type)
@@ -231,7 +247,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     split: dict[str, Any] = {}
     for part in PARTS:
         ids = getattr(parts, part)
-        split[part] = torch.from_numpy(np.array([] if ids is None else ids, np.int64))
+        if ids is None:
+            ids = ()
+        split[part] = torch.from_numpy(np.array(ids, np.int64))
     names = read_names(path) or Names.of(Dataset(path.name, graph))
     if links:
         edges = _read_links(path, graph, target)
@@ -240,7 +258,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     # labels take little memory, and a seed may be of any process
     graph.ndata["label"] = whole_column(graph.ndata["label"])
-    of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
+    of_target = range(graph.num_nodes)
+    if target:
+        of_target = graph.schema.ids(target)
     train = split["train"]
     if ((train < of_target.start) | (train >= of_target.stop)).any():
         raise ValueError(
@@ -278,10 +298,10 @@ def read_names(folder: Path) -> Names | None:
     if not is_file(file):
         return None
     facts, tensors = read_tensors(file)
-    try:
+    with blaming(
+        f"{file} is damaged, or no file of names", TypeError, KeyError, ValueError, AttributeError
+    ):
         return Names.from_json(facts, tensors)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise ValueError(f"{file} is damaged, or no file of names: {error!r}") from error
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:

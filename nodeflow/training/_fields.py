@@ -170,7 +170,9 @@ def default_of(field: Field[Any]) -> str:
     """Return the default as text, "none" for an empty text, "off" for False."""
     if isinstance(field.default, ComputedDefault):
         return field.default.words
-    return "off" if field.default is False else str(field.default) or "none"
+    if field.default is False:
+        return "off"
+    return str(field.default) or "none"
 
 
 def add_option(parser: argparse._ActionsContainer, field: Field[Any], read: str = "") -> None:
@@ -202,7 +204,9 @@ def documentation(group: str, field: Field[Any]) -> str:
     holds it.
     """
     choices = field.metadata["words"].get("choices")
-    several = f"; one of {', '.join(choices)}" if choices else ""
+    several = ""
+    if choices:
+        several = f"; one of {', '.join(choices)}"
     return fill(
         f"{name_of(field)}: {field.metadata['help']} (``{group}.{field.name}``; default: "
         f"{default_of(field)}{several}).",

@@ -74,7 +74,9 @@ def finished(
         dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
     dataset = names.align(dataset)
     is_buffer = run.settings.storage.kind == "partitions"
-    storage = "file" if is_buffer else run.settings.storage.kind
+    storage = run.settings.storage.kind
+    if is_buffer:
+        storage = "file"
     settings = run.settings.replace(
         task=facts["task"],
         device=device or run.settings.compute.device,

@@ -32,7 +32,9 @@ def try_first_batch(
     columns = graph.ndata
     plain = columns.get("feat")
     # what is compiled reads plain rows, and this trial does not compile
-    coded = None if settings.compute.compile else _coded(plain)
+    coded = None
+    if not settings.compute.compile:
+        coded = _coded(plain)
     if coded is not None:
         columns["feat"] = coded
     with warnings.catch_warnings(), torch.no_grad():
@@ -67,5 +69,9 @@ def try_first_batch(
 
 def _coded(x: object) -> CodedRows | None:
     """Return narrow features as codes, whose rows a network that begins with sums never needs."""
-    rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x
-    return CodedRows(rows) if isinstance(rows, NarrowRows) else None
+    rows = x
+    if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype:
+        rows = x.rows
+    if isinstance(rows, NarrowRows):
+        return CodedRows(rows)
+    return None

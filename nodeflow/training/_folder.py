@@ -512,4 +512,6 @@ def _network(settings: Settings, how: Values) -> Network:
 
 def _without_nan(value: float) -> float | None:
     """Return a score as JSON has it, which knows no NaN."""
-    return None if math.isnan(value) else value
+    if math.isnan(value):
+        return None
+    return value

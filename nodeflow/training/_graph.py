@@ -37,7 +37,7 @@ from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph, with_frames
 from nodeflow.storage import Cached, Rows, mean_bytes, opened
-from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
+from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
 Words: TypeAlias = "list[str] | None"
 """The name of each number; None where numbers are names of their own, as in arrays."""
@@ -60,7 +60,9 @@ class FeatureRows(RowsBase):
     @property
     def stored(self) -> Tensor | Rows:
         rows = stored(self.rows)
-        return self if rows is self.rows else rows
+        if rows is self.rows:
+            return self
+        return rows
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
         if self.stored is self:
@@ -68,7 +70,9 @@ class FeatureRows(RowsBase):
         return FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
 
     def decoded(self, rows: Tensor) -> Tensor:
-        return rows if self.stored is self else decoded(self.rows, rows).to(self.dtype)
+        if self.stored is self:
+            return rows
+        return decoded(self.rows, rows).to(self.dtype)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
@@ -152,7 +156,9 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
             ids = graph.nodes[node_type].ids
             masters = graph.held_part.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
-            of_type = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
+            of_type = ""
+            if len(graph.nodes) > 1:
+                of_type = f" of type {node_type!r}"
             raise ValueError(
                 f"the features{of_type} of data set {dataset.name!r} must be finite, but row {node} has "
                 "NaN or inf"
@@ -358,14 +364,6 @@ def relations_of(
     if reverses:
         num_named *= 2
     return column, max(int(np.max(of_all)) + 1, num_named)
-
-
-def node_degrees(graph: Graph) -> dict[str, Tensor]:
-    """Return the columns of ``transform.degrees``; collective for a graph that lies on several
-    processes.
-    """
-    in_degrees, out_degrees = DEGREES
-    return {in_degrees: graph.in_degrees().float(), out_degrees: graph.out_degrees().float()}
 
 
 def with_columns(

@@ -23,14 +23,14 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, TopLinks, rank_links, top_links
-from nodeflow.nn import FlowModel
+from nodeflow.nn import FlowModel, softmax_loss
 from nodeflow.sampling import Keys, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
-from nodeflow.training._models import LINK_LOSSES, build_decoder
+from nodeflow.training._models import build_decoder, loss_of_pairs
 from nodeflow.training._names import Names
 from nodeflow.training._network import AnyInputs, LinkNetwork
 from nodeflow.training._settings import Settings
@@ -118,7 +118,9 @@ class LinkTask(Task):
         )
 
     def make_network(self, inputs: AnyInputs, model: nn.Module | None) -> LinkNetwork:
-        width = inputs.width if model is None else self.settings.model.embedding
+        width = self.settings.model.embedding
+        if model is None:
+            width = inputs.width
         self.decoder: Any = build_decoder(self.settings.link, width, self.num_relations)
         return LinkNetwork(inputs, model, self.decoder, self.settings.model.dropout)
 
@@ -135,7 +137,9 @@ class LinkTask(Task):
             hidden = _and_reverses(self.target)
             exclude = [relation for relation in self.graph.schema.relations if relation in hidden]
         # ``negatives`` are those of one side
-        num_sides = 2 if link.corrupt == "both" else 1
+        num_sides = 1
+        if link.corrupt == "both":
+            num_sides = 2
         self.links = LinkSampler(
             sampler,
             pairs=train,
@@ -181,8 +185,10 @@ class LinkTask(Task):
         positive, negative = self.decoder.score_chunks(h, batch)
         if self._loss is not None:
             loss = self._loss(positive, negative)
+        elif link.loss == "softmax":
+            loss = softmax_loss(positive, negative, log_proposal=self._log_chance(batch))
         else:
-            loss = LINK_LOSSES[link.loss](link, positive, negative, lambda: self._log_chance(batch))
+            loss = loss_of_pairs(link, positive, negative)
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
@@ -201,15 +207,17 @@ class LinkTask(Task):
         return cubes.flatten()
 
     def _log_chance(self, batch: NodeFlow) -> Tensor:
-        sides = SIDES if self.settings.link.corrupt == "both" else (self.settings.link.corrupt,)
-        sizes = {len(self.ends[side]) for side in sides}
+        corrupt = self.settings.link.corrupt
+        sizes = {len(ids) for side, ids in self.ends.items() if corrupt in ("both", side)}
         # all have the same chance, so one number serves all, and no table of chances is read
         if self.settings.link.negative_law == "uniform" and len(sizes) == 1:
             return torch.tensor(-math.log(sizes.pop()))
         return self.links.log_proposal(batch)
 
     def size(self, batch: Any) -> int:
-        return len(batch.node) if isinstance(batch, AnswerBatch) else len(batch.seed_ids)
+        if isinstance(batch, AnswerBatch):
+            return len(batch.node)
+        return len(batch.seed_ids)
 
     def description(self) -> list[str]:
         link = self.settings.link
@@ -267,8 +275,12 @@ class LinkTask(Task):
         ids = torch.from_numpy(as_ids(nodes, "nodes", possible.stop, lower=possible.start))
         # a query for each relation of each node
         queries = ids.repeat_interleave(max(len(relations), 1))
-        kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
-        known = self.excluded if with_known else self.known
+        kinds = None
+        if relations:
+            kinds = torch.tensor(relations).repeat(len(ids))
+        known = self.known
+        if with_known:
+            known = self.excluded
         rows = self.rows()
         with self.precision.in_float32():
             answers = top_links(
@@ -293,7 +305,9 @@ class LinkTask(Task):
     @property
     def relation_names(self) -> tuple[str, ...] | None:
         """The name of each relation, or None."""
-        return None if self.relation is None else self.dataset.category_names.get(self.relation)
+        if self.relation is None:
+            return None
+        return self.dataset.category_names.get(self.relation)
 
     def relations(self, relation: int | str | None) -> list[int]:
         """Return the number of the relation of a number, as text too, or a name; of all for None,
@@ -318,7 +332,9 @@ class LinkTask(Task):
         elif relation.isdecimal():
             number = int(relation)
         if not 0 <= number < self.num_relations:
-            example = f" or a name, such as {names[0]!r}" if names else ""
+            example = ""
+            if names:
+                example = f" or a name, such as {names[0]!r}"
             raise ValueError(
                 f"relation must be a number from 0 to {self.num_relations - 1}{example}, in data "
                 f"set {name!r}, got {relation!r}"
@@ -363,7 +379,9 @@ class LinkTask(Task):
     def names_read(self, known: Names) -> Names:
         """Return names without those of classes, and with those of the relations of links."""
         names = super().names_read(known)
-        read = {} if self.relation is None else {self.relation: known.categories.get(self.relation)}
+        read = {}
+        if self.relation is not None:
+            read = {self.relation: known.categories.get(self.relation)}
         return replace(names, classes=[], categories=names.categories | read)
 
     def network_facts(self) -> dict[str, Any]:

@@ -39,21 +39,6 @@ class ModelKind:
     pieces: bool = False
     own: bool = False
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether its history has sums with symmetric normalisation."""
-        return self.traits.symmetric
-
-    @property
-    def typed(self) -> bool:
-        """Whether it reads the types of edges."""
-        return self.traits.typed
-
-    @property
-    def by_schema(self) -> bool:
-        """Whether it takes the schema of the graph."""
-        return self.traits.by_schema
-
 
 def _of_schema(name: str, make: Callable[..., nn.Module]) -> ModelKind:
     """Return the model ``name``, whose convolutions are ``make(width, schema, ...)``."""
@@ -153,10 +138,12 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     if facts.weighted:
         options |= kind.weighted
     # as JSON in a file of weights
-    schema = None if facts.schema is None else Schema.from_json(facts.schema)
-    if kind.typed:
+    schema = None
+    if facts.schema is not None:
+        schema = Schema.from_json(facts.schema)
+    if kind.traits.typed:
         options |= {"num_relations": schema or facts.num_relations, "edge_type": facts.edge_type}
-    if kind.by_schema:
+    if kind.traits.by_schema:
         options["schema"] = schema
     make = kind.make
     if facts.history and kind.with_history:
@@ -175,23 +162,17 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
         )
 
 
-LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
-    "softmax": lambda _, positive, negative, chance: layers.softmax_loss(
-        positive, negative, log_proposal=chance()
-    ),
-    "logistic": lambda _, positive, negative, chance: layers.logistic_loss(positive, negative),
-    "margin": lambda link, positive, negative, _: layers.margin_loss(
-        positive, negative, margin=link.margin
-    ),
-    "self-adversarial": lambda link, positive, negative, _: layers.self_adversarial_loss(
+def loss_of_pairs(link: LinkSettings, positive: Tensor, negative: Tensor) -> Tensor:
+    """Return the loss of scores ``[n]`` against those of negatives ``[n, K]``, whose chances it does
+    not read.
+    """
+    if link.loss == "logistic":
+        return layers.logistic_loss(positive, negative)
+    if link.loss == "margin":
+        return layers.margin_loss(positive, negative, margin=link.margin)
+    return layers.self_adversarial_loss(
         positive, negative, margin=link.margin, temperature=link.temperature
-    ),
-}
-"""Losses by the setting ``link_loss``, of scores ``[n]`` against those of negatives ``[n, K]``; an
-entry here adds one.
-
-The last argument gives the logarithms of the probabilities with which the negatives were drawn.
-"""
+    )
 
 
 def build_decoder(link: LinkSettings, width: int, num_relations: int) -> Decoder:
@@ -200,7 +181,9 @@ def build_decoder(link: LinkSettings, width: int, num_relations: int) -> Decoder
         raise ValueError(
             "inverse relations need an edge column of relations: name it with edge_type"
         )
-    options = {"inverse": True} if link.inverse else {}
+    options = {}
+    if link.inverse:
+        options = {"inverse": True}
     with blaming(
         f"decoder {link.decoder!r} cannot be made: with decoder_options "
         f"{list(link.decoder_options)}",

@@ -72,7 +72,9 @@ class Names:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return ``nodes`` by its name in a file, unless it is empty."""
-        return {NODES: self.nodes} if len(self.nodes) else {}
+        if len(self.nodes):
+            return {NODES: self.nodes}
+        return {}
 
     @classmethod
     def from_json(
@@ -196,7 +198,9 @@ class Names:
 
 
 def _ids_of(schema: Schema, node_type: str) -> range:
-    return schema.nodes[node_type] if node_type else range(schema.num_nodes)
+    if node_type:
+        return schema.nodes[node_type]
+    return range(schema.num_nodes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,7 +222,9 @@ def hashes_of(names: Iterable[object]) -> Ints:
 
 
 def _listed(names: Iterable[str] | None) -> Words:
-    return None if names is None else [*names]
+    if names is None:
+        return None
+    return [*names]
 
 
 def _known(names: Mapping[str, Words]) -> dict[str, tuple[str, ...]]:
@@ -286,7 +292,9 @@ def _labels(label: Tensor, known: Words, given: Words, subject: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
     # numbers to predict have no names
     if label.ndim == 1 or given == known:
-        return label if label.is_floating_point() else _renumbered(label, known, given, subject)
+        if not label.is_floating_point():
+            label = _renumbered(label, known, given, subject)
+        return label
     # several labels per node: each column moves to where the model has its name
     node, column = label.nonzero(as_tuple=True)
     columns = label.new_zeros(len(label), len(known or ()))

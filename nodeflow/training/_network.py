@@ -87,7 +87,9 @@ class Inputs(nn.Module):
         """Return the weights that have a row per node, by name, and the type of these nodes; "" for
         all nodes.
         """
-        return {"table": ""} if self.learns else {}
+        if self.learns:
+            return {"table": ""}
+        return {}
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
@@ -109,7 +111,9 @@ class Inputs(nn.Module):
             return self._joined(None, self.table)
         x: Tensor | Rows = graph.ndata["feat"]
         if not isinstance(x, Tensor):
-            return x if self.table is None else Beside(x, self.table)
+            if self.table is None:
+                return x
+            return Beside(x, self.table)
         return self._joined(x if self.table is None else x.to(self.table.device), self.table)
 
     def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
@@ -117,7 +121,9 @@ class Inputs(nn.Module):
         parts = [part for part in (x, rows) if part is not None]
         if self.dense:
             parts = [as_dense(part) for part in parts]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts, 1)
 
 
 class TypedInputs(nn.Module):
@@ -260,10 +266,16 @@ def inputs_of(
     types = dataset.graph.schema.nodes
     bare = [name for name in types if name not in columns]
     if kind == "auto":
-        kind = "features" if columns else "embedding"
+        kind = "embedding"
+        if columns:
+            kind = "features"
     elif kind != "embedding" and bare:
-        of = f" of type {bare[0]!r}" if columns else ""
-        other = "auto" if columns else "embedding"
+        of = ""
+        if columns:
+            of = f" of type {bare[0]!r}"
+        other = "embedding"
+        if columns:
+            other = "auto"
         raise ValueError(
             f"data set {dataset.name!r} has no features{of}, so inputs must be {other!r}; got "
             f"{kind!r}"
@@ -273,12 +285,14 @@ def inputs_of(
         for name, x in columns.items():
             check_features(dataset, name, x)
             widths[name] = x.shape[1]
-    if model.by_schema or len(types) > 1:
+    if model.traits.by_schema or len(types) > 1:
         return TypedInputs(
             {name: len(ids) for name, ids in types.items()},
             widths,
             settings.embedding,
             settings.hidden,
         )
-    embedding = 0 if kind == "features" else settings.embedding
+    embedding = settings.embedding
+    if kind == "features":
+        embedding = 0
     return Inputs(dataset.graph.num_nodes, sum(widths.values()), embedding, dense=not model.sparse)

@@ -157,7 +157,9 @@ class NodeTask(Task):
 
     def description(self) -> list[str]:
         (line,) = super().description()
-        found_by = " (by the labels of the split)" if self.settings.run.task == "auto" else ""
+        found_by = ""
+        if self.settings.run.task == "auto":
+            found_by = " (by the labels of the split)"
         return [f"{line}; task {self.target.task}{found_by}"]
 
     def make_network(self, inputs: AnyInputs, model: nn.Module | None) -> Network:
@@ -191,7 +193,9 @@ class NodeTask(Task):
             graph = with_columns(state.graph, {})
             dtype = self.precision.features
             for name, x in features_of(state.graph).items():
-                column = x if x.dtype == dtype else FeatureRows(x, dtype)
+                column = x
+                if x.dtype != dtype:
+                    column = FeatureRows(x, dtype)
                 graph.nodes[name].data["feat"] = column
             # of this state alone: degrees and weights are those of the edges in memory
             method = type(self.method)(graph, self.settings.sampler, self.method.model)
@@ -229,7 +233,9 @@ class NodeTask(Task):
         rows = self.rows(batch)
         if rows is None:
             return batch.layer_sizes[-1]
-        return len(rows) if self._balanced else int(rows.sum())
+        if self._balanced:
+            return len(rows)
+        return int(rows.sum())
 
     # ---- evaluation
 

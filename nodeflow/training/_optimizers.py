@@ -34,7 +34,9 @@ def make_optimizer(
     weights.
     """
     # other models take torch's default implementation, and so the bits that it gives
-    options = {"fused": True} if large and settings.name in _FUSED else {}
+    options = {}
+    if large and settings.name in _FUSED:
+        options = {"fused": True}
     return OPTIMIZERS[settings.name](
         parameters, lr=settings.lr, weight_decay=settings.weight_decay, **options
     )

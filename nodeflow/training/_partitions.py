@@ -175,7 +175,9 @@ def _compared_features(
     keys = _features(parts)
     for name, x in features.items():
         column = parts.column(keys[name].partition("/")[2], name)
-        of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
+        of = ""
+        if len(graph.nodes) > 1:
+            of = f" of type {name!r}"
         some = _some(x.shape[0])
         rows = _checksum(as_dense(column.fetch(some))), _checksum(as_dense(fetch_rows(x, some)))
         yield f"features{of}", *rows
@@ -190,7 +192,9 @@ def _compared_edges(
     rows = _checksum(torch.from_numpy(in_folder)), _checksum(torch.from_numpy(sizes))
     yield "edges between parts", *rows
     names = read_names(parts.folder)
-    of_folder = {} if names is None else names.categories
+    of_folder = {}
+    if names is not None:
+        of_folder = names.categories
     known = Names.of(dataset).categories
     places = _some(parts.num_edges)
     ids = map_tensor(parts.folder, parts.manifest.arrays["edge_ids"])[places].long()
@@ -222,7 +226,9 @@ def _features(parts: Partitions) -> dict[str, str]:
     types = list(parts.schema.nodes)
     keys = {}
     for i, name in enumerate(types):
-        of = columns_of("nodes", i) if len(types) > 1 else "ndata"
+        of = "ndata"
+        if len(types) > 1:
+            of = columns_of("nodes", i)
         for column in ("x", "feat"):
             if f"{of}/{column}" in parts.columns["nodes"]:
                 keys[name] = f"{of}/{column}"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from nodeflow.ops import product_type
+from nodeflow.training._choices import SAMPLERS
 from nodeflow.training._models import kind_of
-from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 
 
@@ -32,7 +32,7 @@ class Precision:
         """Return the precision of a run; ``own_model``: whether the model is of the user's own."""
         low = settings.compute.precision != "float32"
         kind = kind_of(settings.model.name)
-        has_history = METHODS[settings.sampler.name].traits.has_history
+        has_history = SAMPLERS[settings.sampler.name].has_history
         products = low and product_type(device) == torch.bfloat16
         rows = products
         # with products in float32, it is dropout that takes half the time: without it nothing
@@ -42,7 +42,9 @@ class Precision:
         # a history, a decoder and models of users read float32; and where products are in float32,
         # features would be rounded in every step
         reads_float32 = own_model or has_history or settings.model.name == "none"
-        features = torch.bfloat16 if rows and not reads_float32 else torch.float32
+        features = torch.float32
+        if rows and not reads_float32:
+            features = torch.bfloat16
         return cls(device, products, rows, features)
 
     def context(self) -> AbstractContextManager[Any]:
@@ -58,5 +60,7 @@ class Precision:
     def __str__(self) -> str:
         if self.products:
             return "rows and products in bfloat16"
-        rows = "rows in bfloat16, products in float32" if self.rows else "all in float32"
+        rows = "all in float32"
+        if self.rows:
+            rows = "rows in bfloat16, products in float32"
         return f"{rows}: products in bfloat16 are slower on this processor"

@@ -117,7 +117,9 @@ def write_top_links(
     place = check_predictions(Path(path))
     task = trainer.task
     if nodes is None:
-        nodes = task.query_nodes(side) if isinstance(task, LinkTask) else ()
+        nodes = ()
+        if isinstance(task, LinkTask):
+            nodes = task.query_nodes(side)
     ids = as_ids(nodes, "nodes", task.dataset.graph.num_nodes)
     answers = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
     if not trainer.peers.is_first:

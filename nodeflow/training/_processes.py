@@ -154,7 +154,9 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
     # processes of one machine never share a GPU: their steps would wait for each other
     num_gpus = torch.cuda.device_count()
     if name == "auto":
-        name = "cuda" if processes <= num_gpus else "cpu"
+        name = "cpu"
+        if processes <= num_gpus:
+            name = "cuda"
     if not re.fullmatch(r"(cpu|cuda)(:\d+)?", name):
         raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
     device = torch.device(name)

@@ -21,7 +21,7 @@ from nodeflow.training._choices import (
     Others,
     Values,
 )
-from nodeflow.training._data import CutLinks
+from nodeflow.training._data import cut_links
 from nodeflow.training._rules import holds, unread
 from nodeflow.training._settings import Settings, conditions_of
 
@@ -45,9 +45,10 @@ def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
     together.
     """
     edges = dataset.graph.num_edges
-    if isinstance(dataset, CutLinks) and dataset.links is not None:
-        # the graph has those of training alone
-        edges = sum(map(len, dataset.links.triples.values()))
+    links = cut_links(dataset)
+    # the graph has those of training alone
+    if links is not None:
+        edges = sum(map(len, links.triples.values()))
     # batches of all processes together, the last one incomplete
     steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
     return Sizes(dataset.graph.num_nodes, edges, max(steps, 1))

@@ -31,7 +31,6 @@ class _Comparison(Trace):
         super().__init__()
         self.earlier = {step[:2]: step for step in earlier}
         self.first_loss = ""
-        self.largest = 0.0
         self.compared = 0
 
     def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
@@ -52,18 +51,13 @@ class _Comparison(Trace):
             if earlier.loss != step.loss:
                 words = f"{place} (loss {step.loss!r}, was {earlier.loss!r})"
                 self.first_loss = self.first_loss or words
-                difference = abs(step.loss - earlier.loss) / max(abs(earlier.loss), 1e-30)
-                self.largest = max(self.largest, difference)
 
     def differences(self) -> Iterator[str]:
         """Yield a line for losses that are others, and for steps of the earlier run that did not
         come.
         """
         if self.first_loss:
-            yield (
-                f"the batches are the same, the losses not: first at {self.first_loss}; largest "
-                f"difference {self.largest:.1e} of a loss"
-            )
+            yield f"the batches are the same, the losses not: first at {self.first_loss}"
         if self.compared < max(len(self.earlier), 1):
             yield f"of {len(self.earlier)} steps of the earlier run, {self.compared} came"
 

@@ -165,7 +165,9 @@ def facts_of_graph(graph: Graph) -> dict[str, str]:
     num_types = len(graph.schema.nodes)
     features = NO_FEATURES
     if num_columns:
-        features = FEATURES if num_columns == num_types else SOME_FEATURES
+        features = SOME_FEATURES
+        if num_columns == num_types:
+            features = FEATURES
     # several node types imply several relations, so the more special fact is named
     types = ONE_TYPE
     if num_types > 1:

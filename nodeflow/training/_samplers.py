@@ -19,7 +19,7 @@ from nodeflow.nn import VRModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._choices import SAMPLERS, SamplerTraits
-from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
+from nodeflow.training._graph import with_columns, with_mean_weights
 from nodeflow.training._models import ModelKind
 from nodeflow.training._options import SamplerSettings
 from nodeflow.transform import DEGREES, add_self_loops, edge_norm
@@ -49,14 +49,12 @@ class Method:
 
     Attributes:
         make: the sampler's class.
-        traits: what rules say of it.
         draws_neighbors: whether every edge into a node is drawn with the same probability, fanout /
             in-degree.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
 
     make: ClassVar[Callable[..., SamplerBase]]
-    traits: ClassVar[SamplerTraits] = SamplerTraits()
     draws_neighbors: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
 
@@ -70,7 +68,8 @@ class Method:
     def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError for options and fanouts that the sampler does not have."""
         options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
-        if not cls.traits.by_type and any(isinstance(size, dict) for size in settings.fanouts):
+        traits = SAMPLERS[settings.name]
+        if not traits.by_type and any(isinstance(size, dict) for size in settings.fanouts):
             raise ValueError(
                 f"fanouts by name do not go with sampler {settings.name!r}; got "
                 f"{list(settings.fanouts)}"
@@ -82,9 +81,17 @@ class Method:
                     f"{settings.name!r} here; those are {', '.join(options)}"
                 )
 
+    @property
+    def traits(self) -> SamplerTraits:
+        """What rules say of the sampler."""
+        return SAMPLERS[self.settings.name]
+
     def prepared(self, graph: Graph) -> Graph:
-        """Return the graph with the columns that weighted means read."""
-        return with_columns(graph, node_degrees(graph))
+        """Return the graph with the columns that weighted means read; collective where it lies on
+        several processes.
+        """
+        degrees = (graph.in_degrees().float(), graph.out_degrees().float())
+        return with_columns(graph, dict(zip(DEGREES, degrees, strict=True)))
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of the batches that the model takes, for training and for validation."""
@@ -139,7 +146,6 @@ class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
     make = sampling.RandomWalkSampler
-    traits = SAMPLERS["random-walk"]
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
@@ -156,7 +162,6 @@ class Shadow(Method):
     """
 
     make = sampling.ShadowSampler
-    traits = SAMPLERS["shadow"]
 
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
@@ -179,7 +184,6 @@ class Saint(Method):
     """
 
     make = sampling.SaintSampler
-    traits = SAMPLERS["saint"]
 
     def sampler(self, seed: int) -> SamplerBase:
         budget = max(self.settings.batch_size // 2, 1)
@@ -203,7 +207,6 @@ class Cluster(Method):
     """
 
     make = sampling.ClusterSampler
-    traits = SAMPLERS["cluster"]
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: ModelKind) -> None:
         super().__init__(graph, settings, model)
@@ -244,7 +247,6 @@ class ControlVariates(Method):
     """
 
     make = ControlVariateSampler
-    traits = SAMPLERS["cv"]
     weight = _WEIGHT
     history: History
 
@@ -261,9 +263,11 @@ class ControlVariates(Method):
         if isinstance(graph, DistributedGraph):
             return with_mean_weights(graph, _WEIGHT)
         bare = with_columns(graph, {}, edata={})
-        if self.model.symmetric:
+        ends = "right"
+        if self.model.traits.symmetric:
             bare = add_self_loops(bare)
-        bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
+            ends = "both"
+        bare.edata[_WEIGHT] = edge_norm(bare, ends)
         return bare
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
@@ -312,22 +316,45 @@ class ControlVariates(Method):
         return [name for name, buffer in self.history.named_buffers() if buffer.ndim]
 
 
-def _method(
-    name: str, make: Callable[..., SamplerBase], *, draws_neighbors: bool = False
-) -> type[Method]:
-    """Return the method of a sampler that is made of fanouts and a seed, whose seeds are the
-    training nodes.
-    """
-    attributes = {"make": make, "traits": SAMPLERS[name], "draws_neighbors": draws_neighbors}
-    return type(getattr(make, "__name__", "Method"), (Method,), attributes)
+class Neighbors(Method):
+    """Every edge into a node is drawn with the same probability."""
+
+    make = sampling.NeighborSampler
+    draws_neighbors = True
+
+
+class Labor(Method):
+    """Neighbours that nodes of a layer share."""
+
+    make = sampling.LaborSampler
+    draws_neighbors = True
+
+
+class Bernoulli(Method):
+    """Neighbours drawn one by one."""
+
+    make = sampling.BernoulliSampler
+    draws_neighbors = True
+
+
+class FastGCN(Method):
+    """Nodes of a layer drawn at once, whatever the layer above."""
+
+    make = sampling.FastGCNSampler
+
+
+class Ladies(Method):
+    """Nodes of a layer drawn at once, among the neighbours of those above."""
+
+    make = sampling.LadiesSampler
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": _method("neighbor", sampling.NeighborSampler, draws_neighbors=True),
-    "labor": _method("labor", sampling.LaborSampler, draws_neighbors=True),
-    "bernoulli": _method("bernoulli", sampling.BernoulliSampler, draws_neighbors=True),
-    "fastgcn": _method("fastgcn", sampling.FastGCNSampler),
-    "ladies": _method("ladies", sampling.LadiesSampler),
+    "neighbor": Neighbors,
+    "labor": Labor,
+    "bernoulli": Bernoulli,
+    "fastgcn": FastGCN,
+    "ladies": Ladies,
     "random-walk": RandomWalk,
     "saint": Saint,
     "cluster": Cluster,

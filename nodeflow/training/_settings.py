@@ -213,7 +213,9 @@ def named_again(values: Values, model: str | None) -> dict[str, str]:
     trained = settings_in(values).get("model", FIELDS["model"][1].default)
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
-    return {} if model is None else {"model": model}
+    if model is None:
+        return {}
+    return {"model": model}
 
 
 def _is_known(name: str, value: object, names: Collection[str], group: str) -> bool:

@@ -98,7 +98,9 @@ def task_of(dataset: Dataset, task: str) -> str:
     if not labels.is_floating_point() and labels.ndim == 1:
         return "classification"
     nodes = torch.cat([*dataset.splits.values()])
-    return "multilabel" if labels.ndim == 2 and is_binary(labels[nodes]) else "regression"
+    if labels.ndim == 2 and is_binary(labels[nodes]):
+        return "multilabel"
+    return "regression"
 
 
 def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
@@ -178,7 +180,7 @@ class Task(ABC):
         self.features = features_of(self.graph)
         read_type = ""
         num_relations = 0
-        if kind.typed:
+        if kind.traits.typed:
             read_type, num_relations = relations_of(
                 self.graph, edge_type, names.categories, reverses=self.num_added > 0
             )
@@ -193,7 +195,7 @@ class Task(ABC):
         self.model_facts: ModelFacts | None = None
         schema = names.ordered(self.graph.schema)
         if encodes and model is None:
-            by_relation = kind.by_schema or (kind.typed and not read_type)
+            by_relation = kind.traits.by_schema or (kind.traits.typed and not read_type)
             self.model_facts = ModelFacts(
                 inputs.width,
                 width,
@@ -343,8 +345,12 @@ class Task(ABC):
         gives.
         """
         read = self._edge_columns_read()
-        features = known.features if self.network.inputs.features else {}
-        nodes = known.nodes if self.network.inputs.learns else known.nodes[:0]
+        features = {}
+        if self.network.inputs.features:
+            features = known.features
+        nodes = known.nodes
+        if not self.network.inputs.learns:
+            nodes = known.nodes[:0]
         categories = {name: words for name, words in known.categories.items() if name in read}
         return replace(
             known,
@@ -358,7 +364,9 @@ class Task(ABC):
         """Return the arguments from which the network is made again; the model's are None for one
         of the user's own.
         """
-        model = None if self.model_facts is None else asdict(self.model_facts)
+        model = None
+        if self.model_facts is not None:
+            model = asdict(self.model_facts)
         return {"inputs": self.network.inputs.facts, "model": model}
 
     def description(self) -> list[str]:
@@ -383,8 +391,9 @@ class Task(ABC):
 
     def num_batches(self, epoch: int) -> int:
         """Return the number of batches of an epoch of training, counted from 0."""
-        batches = self.batches.loader if isinstance(self.batches, Lookahead) else self.batches
-        return batches.num_batches(epoch)
+        if isinstance(self.batches, Lookahead):
+            return self.batches.loader.num_batches(epoch)
+        return self.batches.num_batches(epoch)
 
     # ---- evaluation
 

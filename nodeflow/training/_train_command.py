@@ -85,7 +85,7 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     if goes_on:
         run = _resumed(options, chosen, peers)
     else:
-        in_file = {} if options.config is None else read_toml(options.config)
+        in_file = _in_file(options)
         run = _new_run(options, in_file, chosen, peers)
         if not is_restart:
             peers.of_first("the folder", lambda: _check_unfinished(options))
@@ -122,6 +122,13 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         elif goes_on:
             say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
         _run(trainer, run, folder, say)
+
+
+def _in_file(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the file of settings, none without one."""
+    if options.config is None:
+        return {}
+    return read_toml(options.config)
 
 
 def _check_unfinished(options: argparse.Namespace) -> None:
@@ -191,7 +198,9 @@ def _run_first(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
             "no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot "
             "hides this line)"
         )
-    age = f" {'age':>7}" if trainer.task.method.traits.has_history else ""
+    age = ""
+    if trainer.task.method.traits.has_history:
+        age = f" {'age':>7}"
     say(
         f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} "
         f"{'seeds/s':>9} {'edges/s':>10}{age}  {'run':{len(folder.name)}}"
@@ -266,7 +275,9 @@ def _width(metric: str) -> int:
 def _row(record: EpochRecord, metric: str) -> str:
     # epochs that were not validated have none
     score = "-" if math.isnan(record.score) else f"{record.score:.4f}"
-    age = "" if record.age is None else f" {record.age:>7.1f}"
+    age = ""
+    if record.age is not None:
+        age = f" {record.age:>7.1f}"
     return (
         f"{record.epoch:>5} {record.loss:>8.4f} {score:>{_width(metric)}} {record.seconds:>8.2f} "
         f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}{age}"
@@ -323,7 +334,7 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
     its own.
 
     Prints, and writes into ``seeds.json``, the mean, deviation and number of the test scores, with
-    a row for a table in Markdown and in LaTeX. A run that is there already, and finished, is not
+    the row of a table in Markdown. A run that is there already, and finished, is not
     trained again.
     """
     count = as_count(options.seeds, "seeds", 2)
@@ -334,7 +345,7 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
         )
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise ValueError("--seeds is for one process; under torchrun start a run for every --seed")
-    in_file = {} if options.config is None else settings_in(read_toml(options.config))
+    in_file = settings_in(_in_file(options))
     first = getattr(options, "seed", in_file.get("seed", 0))
     seeds = range(first, first + count)
     folder = options.output or Path("runs/latest")
@@ -388,12 +399,12 @@ def _scores(places: list[Path]) -> tuple[str, dict[str, dict[str, float]]]:
 
 
 def table(title: str, scores: Mapping[str, Mapping[str, float]], runs: int) -> Iterator[str]:
-    """Yield the titles and the row of a table in Markdown, then the row in LaTeX."""
+    """Yield the titles and the row of a table in Markdown."""
     titles = ["run", *(f"test {name}" for name in scores), "n"]
     yield f"| {' | '.join(titles)} |"
     yield f"{'|---' * len(titles)}|"
-    numbers = [(f"{score['mean']:.4f}", f"{score['deviation']:.4f}") for score in scores.values()]
-    yield f"| {' | '.join([title, *map(' ± '.join, numbers), str(runs)])} |"
-    in_latex = [rf"${mean} \pm {deviation}$" for mean, deviation in numbers]
-    title = title.replace("_", r"\_")
-    yield rf"{' & '.join([title, *in_latex, str(runs)])} \\"
+    cells = [title]
+    for score in scores.values():
+        cells.append(f"{score['mean']:.4f} ± {score['deviation']:.4f}")
+    cells.append(str(runs))
+    yield f"| {' | '.join(cells)} |"

@@ -384,7 +384,9 @@ class Trainer:
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         present = [part for part in parts if self.task.has(part)]
         with self._evaluating():
-            scores = self.task.evaluate(present, full=full) if present else {}
+            scores = {}
+            if present:
+                scores = self.task.evaluate(present, full=full)
         # computed on all, so that all choose the same epoch
         scores = self.peers.of_first("scores", lambda: scores)
         return {part: scores.get(part, {}) for part in parts}
@@ -420,18 +422,7 @@ class Trainer:
             "identity": self.identity,
             "names": self.task.names.to_json(),
         }
-        return {
-            **of_run,
-            "network": self._last_weights or dict(self.network.state_dict()),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
-            "task": self.task.method.state_dict(),
-            "random": self._random.present(),
-            **self._progress_so_far(),
-        }
-
-    def _progress_so_far(self) -> dict[str, Any]:
-        return {
+        progress = {
             "epoch": self.epoch,
             "done": self.batches_done,
             "sums": dict(self._sums),
@@ -439,6 +430,15 @@ class Trainer:
             "trace": [[*step] for step in self.trace.steps],
             "best_epoch": self.best_epoch,
             "best_weights": self.best_weights,
+        }
+        return {
+            **of_run,
+            "network": self._last_weights or dict(self.network.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "task": self.task.method.state_dict(),
+            "random": self._random.present(),
+            **progress,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -63,7 +63,7 @@ def test_options_of_build(cli: Cli) -> None:
     graph = Graph.open("g")
     assert [*graph.ndata, *graph.edata] == ["age", "w", "when"]
     assert graph.edata["w"].tolist() == [5, 6]
-    assert "exists; give --overwrite to replace it" in cli.failure(command)
+    assert "to replace it (nodeflow: --overwrite)" in cli.failure(command)
     cli(command, "--overwrite")
 
 

@@ -19,9 +19,8 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Inputs, Trainer, _links, load_model, save
-from nodeflow.training._choices import ALL_NODES
+from nodeflow.training._choices import ALL_NODES, LOSSES_OF_PAIRS
 from nodeflow.training._links import NodesOnly
-from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._settings import FIELDS
 
 LINKS = FAST.replace(
@@ -104,7 +103,7 @@ def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> Non
     assert set(result.scores["test"]) == {"mrr", "mean_rank", "hits@1", "hits@3", "hits@10"}
 
 
-@pytest.mark.parametrize("loss", [*LINK_LOSSES, *ALL_NODES])
+@pytest.mark.parametrize("loss", [*LOSSES_OF_PAIRS, *ALL_NODES])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_loss_trains(loss: str, inverse: bool) -> None:
     margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}

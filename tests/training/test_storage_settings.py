@@ -356,7 +356,7 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cl
     arguments = ["partition", data, "--output", place, "--parts"]
     assert status([*arguments, "2"]) == 0
     wrong = {
-        "exists; give --overwrite to replace it": [*arguments, "2"],
+        "exists; pass overwrite=True to replace it (nodeflow: --overwrite)": [*arguments, "2"],
         "parts must be at least 1, got 0": [*arguments, "0", "--overwrite"],
         "there is no folder": ["partition", tmp_path / "nowhere", "--parts 2 --output", place],
         "is not replaced": ["partition", data, "--parts 2 --overwrite --output", foreign],

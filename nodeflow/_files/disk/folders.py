@@ -170,7 +170,8 @@ def check_free(path: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise FileExistsError(
-            f"{path} exists; pass overwrite=True to replace it, or choose another path"
+            f"{path} exists; pass overwrite=True to replace it (nodeflow: --overwrite), or choose "
+            "another path"
         )
     if not (path / MANIFEST).is_file():
         raise FileExistsError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import Ints, with_article
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.base.types import FileLike
 from nodeflow._core.peers.peers import ALONE, Peers
 from nodeflow._files.disk.arrays import (
     ArrayFile,
@@ -26,7 +29,7 @@ from nodeflow._files.disk.arrays import (
 from nodeflow._files.disk.folders import new_folder, take_lock
 from nodeflow._files.disk.manifest import MANIFEST, Manifest, sync_arrays
 from nodeflow._files.store.journal import Journal
-from nodeflow._files.store.store import Shapes, Store, as_rows
+from nodeflow._files.store.store import MemoryStore, Shapes, Store, as_rows
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -281,6 +284,29 @@ class FileStore(Store):
             name: torch.from_numpy(map_array(self.folder, array, "r+")).view(array.torch_type)
             for name, array in self._manifest(number).arrays.items()
         }
+
+
+def make_store(
+    folder: FileLike | None,
+    kind: str,
+    shapes: Shapes,
+    peers: Peers,
+    device: torch.device | None = None,
+    **layout: Any,
+) -> Store:
+    """Return arrays of zeros in memory, or those of a ``FileStore`` where there is a folder, with
+    its further arguments.
+    """
+    if folder is not None:
+        return FileStore(Path(folder), kind, shapes=shapes, peers=peers, **layout)
+    size = sum(math.prod(shape) * dtype.itemsize for shape, dtype in shapes.values())
+    title = with_article(kind)
+    check_memory(size, f"{title} in memory", "pass folder= to keep it in files")
+    arrays = {
+        name: torch.zeros(shape, dtype=dtype, device=device)
+        for name, (shape, dtype) in shapes.items()
+    }
+    return MemoryStore(arrays, peers, f"the {kind}")
 
 
 def _in_words(manifest: Manifest) -> dict[str, list[Any]]:
