@@ -117,7 +117,10 @@ def assert_reproducible(
 
 def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
     """Return the options of all calls: the times of the seeds, for samplers that take times."""
-    return first_of_epoch(sampler, {} if times is None else {"times": times})
+    options: dict[str, Any] = {}
+    if times is not None:
+        options["times"] = times
+    return first_of_epoch(sampler, options)
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -183,10 +186,10 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     differs = (tensor_as_bytes(x) != tensor_as_bytes(y)).nonzero()
     if len(differs):
         first = int(differs[0, 0]) // x.element_size()
-        row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
-        raise AssertionError(
-            f"{name} differs first at {list(row)}: {x[row].item()} and {y[row].item()}"
-        )
+        row = [int(i) for i in np.unravel_index(first, x.shape)]
+        a = x[tuple(row)].item()
+        b = y[tuple(row)].item()
+        raise AssertionError(f"{name} differs first at {row}: {a} and {b}")
 
 
 def tensor_as_bytes(x: Tensor) -> Tensor:
@@ -304,8 +307,9 @@ def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: fl
             "draws, or nodes that are in more of them"
         )
     # sums in place of all errors: thousands of draws need no memory
-    mean = total / np.maximum(counts, 1)
-    variance = np.maximum(squares / np.maximum(counts, 1) - mean**2, 0)
+    divisor = np.maximum(counts, 1)
+    mean = total / divisor
+    variance = np.maximum(squares / divisor - mean**2, 0)
     allowed = np.sqrt(variance / np.maximum(counts - 1, 1))
     allowed *= NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
     # 1e-6 for estimator weights, which may be float32
@@ -315,9 +319,10 @@ def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: fl
     if tested[i, j] and excess[i, j] > 0:
         total = exact + mean
         where = f"flow {i} are biased at {sums.word} {int(sums.nodes[j])}"
+        count = int(counts[i, j])
         raise AssertionError(
             f"weighted sums over {where}: their mean over "
-            f"{int(counts[i, j])} draws is {total[i, j]:.6g}, the sum over all edges, "
+            f"{count} draws is {total[i, j]:.6g}, the sum over all edges, "
             f"weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"
@@ -400,7 +405,10 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     until then.
     """
     src, dst = sampler.graph.edges()
-    counts = sampler.estimand() if time is None else sampler.estimand(time)
+    if time is None:
+        counts = sampler.estimand()
+    else:
+        counts = sampler.estimand(time)
     sums = torch.zeros_like(x)
     direction = sampler.view.direction
     if direction != "out":
