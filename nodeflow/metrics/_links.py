@@ -131,11 +131,9 @@ class Scoring:
         ``total`` queries.
         """
         # modules one by one: a part may be in another mode than the whole
+        modes: dict[nn.Module, bool] = {}
         if isinstance(self._scorer, nn.Module):
-            modules = self._scorer.modules()
-        else:
-            modules = ()
-        modes = {part: part.training for part in modules}
+            modes = {part: part.training for part in self._scorer.modules()}
         with torch.no_grad(), progress_bar(what, total, " queries", shown=progress) as self._bar:
             try:
                 for part in modes:
@@ -270,10 +268,9 @@ def rank_links(
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
     candidates = lasting(candidates)  # read for each side
+    ranked: tuple[str, ...] = (sides,)
     if sides == "both":
         ranked = SIDES
-    else:
-        ranked = (sides,)
     among = {side: as_candidates(candidates, side, len(table)) for side in ranked}
     plans = {side: RankPlan(links, hidden, side, columns) for side, (_, columns) in among.items()}
     ranks = np.empty((links.src.size, len(ranked)))

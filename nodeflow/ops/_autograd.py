@@ -159,10 +159,9 @@ class EdgeDot(Op):
     def forward(ctx: Any, structure: Structure, a: Tensor, b: Tensor, groups: int | None) -> Tensor:
         ctx.structure = structure
         ctx.save_for_backward(a, b)
-        if groups is None:
-            shape = (structure.num_edges,)
-        else:
-            shape = (structure.num_edges, groups)
+        shape = [structure.num_edges]
+        if groups is not None:
+            shape.append(groups)
         if native.is_native(a, b):
             return native.dots(structure, a, b, groups or 1).resize_(shape)
         of_dst = _flat(a)

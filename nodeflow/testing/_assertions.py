@@ -307,9 +307,8 @@ def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: fl
             "draws, or nodes that are in more of them"
         )
     # sums in place of all errors: thousands of draws need no memory
-    divisor = np.maximum(counts, 1)
-    mean = total / divisor
-    variance = np.maximum(squares / divisor - mean**2, 0)
+    mean = total / np.maximum(counts, 1)
+    variance = np.maximum(squares / np.maximum(counts, 1) - mean**2, 0)
     allowed = np.sqrt(variance / np.maximum(counts - 1, 1))
     allowed *= NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
     # 1e-6 for estimator weights, which may be float32
@@ -319,10 +318,9 @@ def _compare(sums: _Sums, x: Tensor, num_flows: int, draws: int, false_alarm: fl
     if tested[i, j] and excess[i, j] > 0:
         total = exact + mean
         where = f"flow {i} are biased at {sums.word} {int(sums.nodes[j])}"
-        count = int(counts[i, j])
         raise AssertionError(
             f"weighted sums over {where}: their mean over "
-            f"{count} draws is {total[i, j]:.6g}, the sum over all edges, "
+            f"{int(counts[i, j])} draws is {total[i, j]:.6g}, the sum over all edges, "
             f"weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"

@@ -354,9 +354,9 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
-    distinct = degree
-    if getattr(sampler, "replace", False):
-        distinct = None
+    distinct = None
+    if not getattr(sampler, "replace", False):
+        distinct = degree
     sums_of_calls = []
     seen = 0
     squares = 0.0

@@ -89,13 +89,12 @@ class SamplerCase:
         **which: Any,
     ) -> NodeFlow:
         """Return the batch of ``seeds`` (None: all of the case), of a sampler (None: its own)."""
-        ids = seeds
         if seeds is None:
-            ids = self.seeds
+            seeds = self.seeds
         drawing = sampler or self.sampler
         if drawing.takes_times:
-            which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
-        return drawing(ids, **first_of_epoch(drawing, which))
+            which["times"] = torch.as_tensor([self.times[int(i)] for i in seeds])
+        return drawing(seeds, **first_of_epoch(drawing, which))
 
     def estimand(self, seed: int) -> Tensor:
         """Return the exact numbers of all edges, as ``seed`` sees them; raises Skipped for none."""
@@ -215,15 +214,14 @@ class SamplerCase:
         """A graph with the columns of this one and the sampler's filter, in its direction."""
         if direction_of(self.sampler) == "out":
             ends = ends[::-1]
-        kinds = edge_kinds
         if edge_kinds is None:
-            kinds = np.arange(ends.shape[1])
+            edge_kinds = np.arange(ends.shape[1])
         # the filter is a column, so that it goes where the edges go
         mask = mask_of(self.sampler)
         extra = {}
         if mask is not None:
             extra[FILTER] = torch.from_numpy(np.array(mask))
-        return graph_like(self.graph, ends, node_kinds, kinds, extra=extra, shuffle=True)
+        return graph_like(self.graph, ends, node_kinds, edge_kinds, extra=extra, shuffle=True)
 
     @cached_property
     def largest(self) -> int:
