@@ -131,8 +131,9 @@ class Scoring:
         ``total`` queries.
         """
         # modules one by one: a part may be in another mode than the whole
-        modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
-        modes = {part: part.training for part in modules}
+        modes: dict[nn.Module, bool] = {}
+        if isinstance(self._scorer, nn.Module):
+            modes = {part: part.training for part in self._scorer.modules()}
         with torch.no_grad(), progress_bar(what, total, " queries", shown=progress) as self._bar:
             try:
                 for part in modes:
@@ -149,7 +150,10 @@ class Scoring:
         candidates ``ids``.
         """
         table = self._table
-        rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
+        if ids is None:
+            rows = table
+        else:
+            rows = table[torch.from_numpy(ids).to(table.device)]
         per_query = max(len(rows), 1) * rows.element_size()
         # scores that leave the cache before they are read cost twice the time
         step = max(min(self._room, _CACHED) // per_query, 1)
@@ -264,11 +268,14 @@ def rank_links(
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
     candidates = lasting(candidates)  # read for each side
-    ranked = SIDES if sides == "both" else (sides,)
+    ranked: tuple[str, ...] = (sides,)
+    if sides == "both":
+        ranked = SIDES
     among = {side: as_candidates(candidates, side, len(table)) for side in ranked}
     plans = {side: RankPlan(links, hidden, side, columns) for side, (_, columns) in among.items()}
     ranks = np.empty((links.src.size, len(ranked)))
-    with scoring.running("ranks", sum(len(plan.queries) for plan in plans.values()), progress):
+    total = sum(len(plan.queries) for plan in plans.values())
+    with scoring.running("ranks", total, progress):
         for i, (side, plan) in enumerate(plans.items()):
             for first, last, scores in scoring.chunks(plan.queries, side, among[side][0]):
                 above, equal, query_of_nan = count_above(scores, plan.part(first, last))
@@ -276,8 +283,11 @@ def rank_links(
                     link = int(plan.links_of(first + query_of_nan, last)[0])
                     values = tuple(int(column[link]) for column in links if column is not None)
                     raise not_a_number(side, f"triples[{link}], {values}", "rank")
-                ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
-    relation = None if links.relation is None else torch.from_numpy(links.relation)
+                rows = plan.links_of(first, last)
+                ranks[rows, i] = 1 + above + TIES[ties] * (equal - 1)
+    relation = None
+    if links.relation is not None:
+        relation = torch.from_numpy(links.relation)
     return Ranks(torch.from_numpy(ranks), ranked, relation, ties)
 
 
@@ -351,7 +361,8 @@ class RankPlan:
     def part(self, first: int, last: int) -> RankedQueries:
         """Return the queries ``first`` to ``last - 1``."""
         answers = rows_between(self._answer_ptr, self._answers, first, last)
-        return RankedQueries(*answers, *rows_between(self._known_ptr, self._known, first, last))
+        known = rows_between(self._known_ptr, self._known, first, last)
+        return RankedQueries(*answers, *known)
 
 
 def count_above(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
@@ -364,7 +375,7 @@ def count_above(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     if scores.device.type != "cpu":
         return with_torch(scores, part)
     # float32 holds every float16 and bfloat16 exactly, so comparisons stay exact
-    kind = torch.float64 if scores.dtype == torch.float64 else torch.float32
+    kind = torch.promote_types(scores.dtype, torch.float32)
     return compiled(scores.to(kind).contiguous(), part)
 
 
@@ -399,7 +410,8 @@ def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     has_nan = scores.isnan().any(1)
     # NaN is neither above nor equal to anything, so known positives count nowhere
     counted = scores.clone()
-    counted[entry_rows(part.known_ptr).to(device), torch.from_numpy(part.known).to(device)] = nan
+    known = torch.from_numpy(part.known).to(device)
+    counted[entry_rows(part.known_ptr).to(device), known] = nan
     above = torch.empty_like(answers)
     equal = torch.empty_like(answers)
     # as many answers at a time as there are queries: temporaries are then no larger than the scores
@@ -411,7 +423,9 @@ def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
         values = counted[rows].scatter_(1, answers[piece, None], bound)
         above[piece] = (values > bound).sum(1)
         equal[piece] = (values == bound).sum(1)
-    query_of_nan = int(has_nan.byte().argmax()) if has_nan.any() else -1
+    query_of_nan = -1
+    if has_nan.any():
+        query_of_nan = int(has_nan.byte().argmax())
     return above.cpu().numpy(), equal.cpu().numpy(), query_of_nan
 
 
@@ -508,7 +522,9 @@ def _refuse_nan(scores: Tensor, queries: Queries, first: int, side: str) -> None
     queries_with_nan = scores.isnan().any(1).nonzero()
     if len(queries_with_nan):
         i = first + int(queries_with_nan[0])
-        kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
+        kind = ""
+        if queries.relation is not None:
+            kind = f" with relation {queries.relation[i]}"
         raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
 
 
@@ -545,7 +561,8 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     values, columns = scores.topk(kept)
     # topk picks arbitrarily among candidates tied at the last place, so such rows are resolved by
     # column
-    tied = ((scores >= values[:, -1:]).sum(1) > kept) & (values[:, -1] > -torch.inf)
+    last = values[:, -1:]
+    tied = ((scores >= last).sum(1) > kept) & (last[:, 0] > -torch.inf)
     if tied.any():
         ordered, places = scores[tied].sort(dim=1, descending=True, stable=True)
         values[tied] = ordered[:, :kept]

@@ -74,7 +74,9 @@ class Metric:
 
     def is_better(self, value: float, than: float) -> bool:
         """Whether one value is better than another, neither equal nor worse."""
-        return value > than if self.larger_is_better else value < than
+        if self.larger_is_better:
+            return value > than
+        return value < than
 
 
 def named(name: str, *, task: str | None = None) -> Metric:
@@ -204,10 +206,13 @@ def _f1_parts(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         predicted = _classes(outputs, targets)
         size = outputs.shape[1]
         hits = predicted[predicted == targets].bincount(minlength=size)
-        return 2 * hits.double(), torch.cat([predicted, targets]).bincount(minlength=size).double()
+        total = torch.cat([predicted, targets]).bincount(minlength=size)
+        return 2 * hits.double(), total.double()
     labels = _labels(outputs, targets)
     decided = outputs > 0
-    return 2 * (decided & labels).sum(0).double(), (decided.sum(0) + labels.sum(0)).double()
+    hits = (decided & labels).sum(0)
+    total = decided.sum(0) + labels.sum(0)
+    return 2 * hits.double(), total.double()
 
 
 def _f1_micro(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -227,9 +232,10 @@ def _over_labels(
 ) -> Tensor:
     outputs, targets = _as_columns(outputs, targets)
     labels = _labels(outputs, targets)
-    values = [
-        value(outputs[:, i], has) for i, has in enumerate(labels.T) if has.any() and not has.all()
-    ]
+    values = []
+    for scores, label in zip(outputs.T, labels.T, strict=True):
+        if label.any() and not label.all():
+            values.append(value(scores, label))
     if not values:
         raise ValueError(
             "no label has both ones and zeros among these targets, so there is nothing to order"
@@ -245,8 +251,8 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             f"outputs and targets must be as many numbers per node, got {describe(outputs)} and "
             f"{describe(targets)}"
         )
-    if not columns[1].isfinite().all():
-        is_wrong = ~columns[1].isfinite()
+    is_wrong = ~columns[1].isfinite()
+    if is_wrong.any():
         row = int(is_wrong.any(1).nonzero()[0])
         raise ValueError(f"targets[{row}] is not finite; leave out nodes without a target")
     return columns[0], columns[1]
@@ -267,7 +273,8 @@ def _r2(outputs: Tensor, targets: Tensor) -> Tensor:
     spread = (wanted - wanted.mean(0)).square().sum(0)
     if (wanted == wanted[0]).all(0).any():
         raise ValueError("the targets of a column are all equal, so r2 has no value; use mse")
-    return (1 - (values - wanted).square().sum(0) / spread).mean()
+    errors = (values - wanted).square().sum(0)
+    return (1 - errors / spread).mean()
 
 
 def _relevant(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -291,7 +298,8 @@ def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
     best = scores.masked_fill(~right, -torch.inf).max(1, keepdim=True).values
     above = (scores > best).sum(1)
     equal = (scores == best).sum(1)
-    return (1 / (1 + above + (equal - 1) / 2).double()).mean()
+    rank = 1 + above + (equal - 1) / 2
+    return (1 / rank.double()).mean()
 
 
 def _mean_average_precision(outputs: Tensor, targets: Tensor, k: int) -> Tensor:
@@ -299,8 +307,10 @@ def _mean_average_precision(outputs: Tensor, targets: Tensor, k: int) -> Tensor:
     # stable, so that of equal scores the first counts, on every device
     best = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
     hits = right.gather(1, best).double()
-    precision = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1, device=hits.device)
-    return ((hits * precision).sum(1) / right.sum(1).clamp(max=k)).mean()
+    places = torch.arange(1, hits.shape[1] + 1, device=hits.device)
+    precision = hits.cumsum(1) / places
+    possible = right.sum(1).clamp(max=k)
+    return ((hits * precision).sum(1) / possible).mean()
 
 
 class _Entry(NamedTuple):

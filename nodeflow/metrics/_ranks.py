@@ -153,7 +153,8 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
             )
         above = (bad > good[:, None]).sum(1)
         equal = (bad == good[:, None]).sum(1)
-    return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
+    ranks = 1 + above + TIES[ties] * equal.double()
+    return Ranks(ranks[:, None], ("negatives",), None, ties)
 
 
 def auroc(scores: NumbersLike, labels: NumbersLike) -> float:

@@ -166,13 +166,13 @@ class _ShareOwn(Recorded):
         own_grad, rows = grads
         if own_grad is None:
             return rows, None
+        count = len(own_grad)
         if rows is None:
-            return torch.cat(
-                [own_grad, own_grad.new_zeros((ctx.shape[0] - len(own_grad), *ctx.shape[1:]))]
-            ), None
+            others = own_grad.new_zeros((ctx.shape[0] - count, *ctx.shape[1:]))
+            return torch.cat([own_grad, others]), None
         # not in place: where the rows were added to others, their gradient is that of the others
         # too
-        return torch.cat([rows[: len(own_grad)] + own_grad, rows[len(own_grad) :]]), None
+        return torch.cat([rows[:count] + own_grad, rows[count:]]), None
 
 
 class _OwnBesideSum(Op):

@@ -107,8 +107,9 @@ class Spmm(Op):
             out = bag(by.indptr, by.indices, h, w)
         else:
             # -1 is unknown without rows
-            parts = h.reshape(len(h), w.shape[1], h.shape[1:].numel() // w.shape[1])
-            heads = [bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])]
+            groups = w.shape[1]
+            parts = h.reshape(len(h), groups, h.shape[1:].numel() // groups)
+            heads = [bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(groups)]
             out = torch.stack(heads, 1)
             out = out.reshape(len(out), *h.shape[1:]).clone()
         if mean:
@@ -158,7 +159,9 @@ class EdgeDot(Op):
     def forward(ctx: Any, structure: Structure, a: Tensor, b: Tensor, groups: int | None) -> Tensor:
         ctx.structure = structure
         ctx.save_for_backward(a, b)
-        shape = (structure.num_edges,) if groups is None else (structure.num_edges, groups)
+        shape = [structure.num_edges]
+        if groups is not None:
+            shape.append(groups)
         if native.is_native(a, b):
             return native.dots(structure, a, b, groups or 1).resize_(shape)
         of_dst = _flat(a)
@@ -199,7 +202,9 @@ class Gather(Op):
     def forward(ctx: Any, structure: Structure, h: Tensor, end: str) -> Tensor:
         ctx.structure = structure
         ctx.end = end
-        return h.index_select(0, structure.indices if end == "u" else structure.dst)
+        if end == "u":
+            return h.index_select(0, structure.indices)
+        return h.index_select(0, structure.dst)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -87,10 +87,10 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     """
     check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
     order, sizes = _row_order(structure)
-    if [len(part) for part in parts] != (sizes[1:] or [0]):
+    counts = [len(part) for part in parts]
+    if counts != (sizes[1:] or [0]):
         raise ValueError(
-            f"parts must have one row per node of the buckets {sizes[1:]}, got "
-            f"{[len(p) for p in parts]}"
+            f"parts must have one row per node of the buckets {sizes[1:]}, got {counts}"
         )
     # rows bucket by bucket, behind zeros for destinations without edges, then put in their order
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])

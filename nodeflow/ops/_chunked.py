@@ -43,11 +43,10 @@ class MailboxPiece(NamedTuple):
         for kind, tensor in zip(kinds, tensors, strict=True):
             places = rows[kind]
             # a view of a leaf says that it requires a gradient even where none is recorded
-            taken.append(
-                tensor.detach()[places]
-                if isinstance(places, slice)
-                else tensor.index_select(0, places)
-            )
+            if isinstance(places, slice):
+                taken.append(tensor.detach()[places])
+            else:
+                taken.append(tensor.index_select(0, places))
         return taken
 
 

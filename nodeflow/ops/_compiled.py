@@ -449,7 +449,9 @@ def share(
 
 
 def _flat_or_none(tensor: Tensor | None) -> Array | None:
-    return None if tensor is None else _flat(tensor)
+    if tensor is None:
+        return None
+    return _flat(tensor)
 
 
 def _indices(structure: Structure, kind: str) -> Ints | None:

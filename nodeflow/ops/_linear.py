@@ -66,7 +66,10 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
 def _check(x: object, weight: object, bias: object = None) -> None:
     """Raise what ``sparse_linear`` raises for rows, a weight and a bias that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
-        kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
+        if isinstance(x, Tensor):
+            kind = f"layout {x.layout}"
+        else:
+            kind = describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(
@@ -157,7 +160,7 @@ def _autocast_type(tensors: Sequence[Tensor], bias: Tensor | None = None) -> tor
     """Return bfloat16 where autocast to it takes all these tensors of the CPU, else None."""
     if not torch.is_autocast_enabled("cpu") or torch.get_autocast_dtype("cpu") != torch.bfloat16:
         return None
-    if torch.compiler.is_compiling() or is_transforming():
+    if is_transforming():
         return None
     types = (torch.float32, torch.bfloat16)
     for tensor in tensors if bias is None else (*tensors, bias):
@@ -168,7 +171,7 @@ def _autocast_type(tensors: Sequence[Tensor], bias: Tensor | None = None) -> tor
 
 def in_bfloat16(x: Tensor) -> bool:
     """Whether linear maps of ``x`` are made in bfloat16 on the CPU, in whole by this package."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_transforming():
+    if x.device.type != "cpu" or is_transforming():
         return False
     if torch.is_autocast_enabled("cpu"):
         return _autocast_type([x]) is not None
@@ -182,7 +185,7 @@ def _plain(
 
     Their shapes were checked by ``_check``. Autocast may give the type, which is ``low`` then.
     """
-    if torch.compiler.is_compiling() or is_transforming():
+    if is_transforming():
         return False
     tensors = _flat(pairs)
     if bias is not None:

@@ -137,8 +137,9 @@ def _dots(structure: Structure, operands: Operands) -> Tensor:
         and left.shape[1:] == right.shape[1:]
         and left.ndim == 2
     ):
-        a, b = (left, right) if operands.kinds[0] == "v" else (right, left)
-        return EdgeDot.apply(structure, a, b, None).unsqueeze(1)
+        if operands.kinds[0] == "u":
+            left, right = right, left
+        return EdgeDot.apply(structure, left, right, None).unsqueeze(1)
     wide = _computed_in(operands, "sum")
     out = EdgeSum.apply(
         structure, "e", OPERATIONS["dot"], operands.kinds, left.to(wide), right.to(wide)

@@ -57,10 +57,12 @@ class _Moduli(Op):
                     torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True)
                 )
             return *(next(gradients) if need else None for need in needed), None
-        first = None
+        grad_x = grad_y = None
         if needed[0]:
-            first = _gradient(x, y, grads[0])
-        return first, _gradient(y, x, grads[0].T) if needed[1] else None, None
+            grad_x = _gradient(x, y, grads[0])
+        if needed[1]:
+            grad_y = _gradient(y, x, grads[0].T)
+        return grad_x, grad_y, None
 
 
 def _gradient(x: Tensor, y: Tensor, weights: Tensor) -> Tensor:

@@ -145,7 +145,8 @@ class Structure(Frozen):
 
         It has the type of ``rows``, or ``dtype``.
         """
-        return self.in_degrees.clamp(min=1).to(dtype or rows.dtype).view(-1, *[1] * (rows.ndim - 1))
+        degrees = self.in_degrees.clamp(min=1).to(dtype or rows.dtype)
+        return degrees.view(-1, *[1] * (rows.ndim - 1))
 
     @property
     def is_transposed(self) -> bool:
@@ -168,7 +169,8 @@ class Structure(Frozen):
     def _make_dst(self) -> Tensor:
         # torch's own wakes all its threads, whatever the size
         if self.device.type == "cpu":
-            return torch.from_numpy(np.repeat(np.arange(self.num_dst), self.in_degrees.numpy()))
+            numbers = np.arange(self.num_dst)
+            return torch.from_numpy(np.repeat(numbers, self.in_degrees.numpy()))
         rows = torch.arange(self.num_dst, device=self.device)
         return torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
 

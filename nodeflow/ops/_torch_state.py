@@ -37,9 +37,11 @@ def is_watched() -> bool:
 
 
 def is_transforming() -> bool:
-    """Whether a functional transform (vmap, grad, jvp) or forward-mode differentiation is
-    active.
+    """Whether the compiler, a functional transform (vmap, grad, jvp) or forward-mode
+    differentiation is at work.
     """
+    if torch.compiler.is_compiling():
+        return True
     level = forward_ad._current_level  # noqa: SLF001 (torch has no public name for it)
     return _are_functorch_transforms_active() or level >= 0
 

@@ -117,7 +117,10 @@ def assert_reproducible(
 
 def _options_of(sampler: SamplerBase, times: NumbersLike | None) -> dict[str, Any]:
     """Return the options of all calls: the times of the seeds, for samplers that take times."""
-    return first_of_epoch(sampler, {} if times is None else {"times": times})
+    options: dict[str, Any] = {}
+    if times is not None:
+        options["times"] = times
+    return first_of_epoch(sampler, options)
 
 
 def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
@@ -183,10 +186,10 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     differs = (tensor_as_bytes(x) != tensor_as_bytes(y)).nonzero()
     if len(differs):
         first = int(differs[0, 0]) // x.element_size()
-        row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
-        raise AssertionError(
-            f"{name} differs first at {list(row)}: {x[row].item()} and {y[row].item()}"
-        )
+        row = [int(i) for i in np.unravel_index(first, x.shape)]
+        a = x[tuple(row)].item()
+        b = y[tuple(row)].item()
+        raise AssertionError(f"{name} differs first at {row}: {a} and {b}")
 
 
 def tensor_as_bytes(x: Tensor) -> Tensor:
@@ -400,7 +403,10 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     until then.
     """
     src, dst = sampler.graph.edges()
-    counts = sampler.estimand() if time is None else sampler.estimand(time)
+    if time is None:
+        counts = sampler.estimand()
+    else:
+        counts = sampler.estimand(time)
     sums = torch.zeros_like(x)
     direction = sampler.view.direction
     if direction != "out":

@@ -82,7 +82,9 @@ class LayerCase:
         # whose types the layers have
         batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)
         batch.copy_from_parent()
-        return batch.flows[0] if kind is None else with_floats(batch.flows[0], kind)
+        if kind is None:
+            return batch.flows[0]
+        return with_floats(batch.flows[0], kind)
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""

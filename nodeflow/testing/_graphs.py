@@ -53,7 +53,10 @@ def graph_like(
         # relations have the same edges, so the kinds repeat for each
         index = np.resize(kinds, frame.num_rows)
         for name, column in columns.items():
-            rows = _usual_rows(column) if shuffle else np.arange(len(column))
+            if shuffle:
+                rows = _usual_rows(column)
+            else:
+                rows = np.arange(len(column))
             if len(rows):
                 row_of = np.resize(rows, kinds.max(initial=0) + 1)
                 frame[name] = column.detach()[torch.from_numpy(row_of[index])]
@@ -114,6 +117,8 @@ def _columns(frame: Mapping[str, Any]) -> str:
     texts = []
     for name, column in dense(frame).items():
         is_usual = column.numel() and column.dtype in usual
-        kind = "" if is_usual else f", dtype={column.dtype}"
+        kind = ""
+        if not is_usual:
+            kind = f", dtype={column.dtype}"
         texts.append(f"{name!r}: torch.tensor({column.tolist()}{kind})")
     return f"{{{', '.join(texts)}}}"

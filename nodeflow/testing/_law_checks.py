@@ -89,7 +89,9 @@ class Draws:
         self.group = np.unique(groups, return_inverse=True)[1]
         self.keys = self._keys(self.row, self.eid)
         self.order = self.keys.argsort(kind="stable")
-        self.tested = sampler.num_flows if sampler.include_dst else 1
+        self.tested = 1
+        if sampler.include_dst:
+            self.tested = sampler.num_flows
         self.weights = np.zeros((case.size, self.tested, len(self.eid)))
         self.counts = self.weights.astype(np.int64)
         for epoch in range(case.size):
@@ -231,10 +233,12 @@ def _check_rare(draws: Draws, seen: Array, wanted: Array) -> None:
     rare = (seen < _SEEN) & (expected >= _RARE) & (wanted != 0)
     if rare.any():
         flow, group = np.argwhere(rare)[0]
+        name = draws.name(int(group))
+        count = int(seen[flow, group])
+        most = largest[flow, 0] / _SPREAD
         raise AssertionError(
-            f"{draws.name(int(group))} was drawn {int(seen[flow, group])} times in {draws.case.size} draws, "
-            f"but counts {wanted[group]:.4g} in estimand(), and other weights are at most "
-            f"{largest[flow, 0] / _SPREAD:.3g}"
+            f"{name} was drawn {count} times in {draws.case.size} draws, but counts "
+            f"{wanted[group]:.4g} in estimand(), and other weights are at most {most:.3g}"
         )
 
 
@@ -350,7 +354,9 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     part[ids] = 1
     part[ids[:compared]] = 0
     part[ids[-compared:]] = 2
-    distinct = None if getattr(sampler, "replace", False) else degree
+    distinct = None
+    if not getattr(sampler, "replace", False):
+        distinct = degree
     sums_of_calls = []
     seen = 0
     squares = 0.0
@@ -416,9 +422,9 @@ def _ends_alike(sums: Array, exact: Array, typical: float, degree: int, compared
     error = sums[:, 2] - sums[:, 0] - difference
     # few draws may all be alike by chance: at least the variance of as many independent draws, in
     # which a drawn unit of weight is on an edge of ``typical``
-    of_one = (ends - difference**2 / max(exact.sum(), 1e-9)) * max(
-        typical - exact.sum() / degree, 0
-    )
+    of_all = exact.sum()
+    excess = max(typical - of_all / degree, 0)
+    of_one = (ends - difference**2 / max(of_all, 1e-9)) * excess
     variance = max((error**2).sum() / len(sums) ** 2, of_one / len(sums))
     deviation = _limit(_SYMMETRIC * _HUB_TESTS) * math.sqrt(variance)
     allowed = deviation + 1e-4 * (1 + abs(exact[0]) + abs(exact[2]))

@@ -90,7 +90,9 @@ def chosen(
     checks: Mapping[str, Check], names: Sequence[str] | None, expect_fail: Mapping[str, str]
 ) -> list[Check]:
     """Return the checks of some names, in their order; raises ValueError for an unknown name."""
-    selected = [names] if isinstance(names, str) else names
+    selected = names
+    if isinstance(names, str):
+        selected = [names]
     for name in selected or ():
         check_one_of(name, "a name in checks", checks)
     for name in expect_fail:
@@ -123,7 +125,9 @@ def run_checks(
     for check in checks:
         outcome = _outcome(check, cases_of(check), trials, missing)
         if check.name == weights:
-            unchecked = outcome.note if outcome.status == "skipped" else ""
+            unchecked = ""
+            if outcome.status == "skipped":
+                unchecked = outcome.note
         reason = expect_fail.get(check.name)
         if reason is not None and outcome.status == "failed":
             outcome = replace(outcome, status="expected", note=reason)
@@ -131,7 +135,9 @@ def run_checks(
             note = f"it was expected to fail ({reason}) and {outcome.status}"
             outcome = replace(outcome, status="failed", least_bias=None, note=note)
         results.append(outcome)
-    note = f"weights were not checked: {unchecked}" if unchecked else ""
+    note = ""
+    if unchecked:
+        note = f"weights were not checked: {unchecked}"
     report = Report(subject, tuple(results), note)
     if len(report.skipped) == len(results):
         raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
@@ -157,7 +163,10 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
     if not failed and not biases:
         return Outcome(check.name, "skipped", note=reasons[0])
     if not check.makes_graph and not missing:
-        examples = budget if failed else check.examples
+        if failed:
+            examples = budget
+        else:
+            examples = check.examples
         failed += _smaller(check, cases[0], failed, examples, budget or examples)
     if failed:
         sizes = [(case.graph.num_edges, case.graph.num_nodes) for case, _ in failed]
@@ -167,7 +176,9 @@ def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> 
             note = f"raised {type(fault).__name__}: {fault}"
         lines = [f"    {line}" for line in case.code(check.name)]
         return Outcome(check.name, "failed", note="\n".join([note, *lines]))
-    note = f"on the given graph only: {missing}" if missing and check.statistical else ""
+    note = ""
+    if missing and check.statistical:
+        note = f"on the given graph only: {missing}"
     return Outcome(check.name, "passed", least_bias=biases[-1], note=note)
 
 

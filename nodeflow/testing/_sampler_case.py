@@ -89,17 +89,21 @@ class SamplerCase:
         **which: Any,
     ) -> NodeFlow:
         """Return the batch of ``seeds`` (None: all of the case), of a sampler (None: its own)."""
-        ids = self.seeds if seeds is None else seeds
+        if seeds is None:
+            seeds = self.seeds
         drawing = sampler or self.sampler
         if drawing.takes_times:
-            which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
-        return drawing(ids, **first_of_epoch(drawing, which))
+            which["times"] = torch.as_tensor([self.times[int(i)] for i in seeds])
+        return drawing(seeds, **first_of_epoch(drawing, which))
 
     def estimand(self, seed: int) -> Tensor:
         """Return the exact numbers of all edges, as ``seed`` sees them; raises Skipped for none."""
         sampler: Any = self.sampler
         try:
-            numbers: Tensor = sampler.estimand(*([self.times[seed]] if self.times else []))
+            if self.times:
+                numbers: Tensor = sampler.estimand(self.times[seed])
+            else:
+                numbers = sampler.estimand()
         except TypeError as error:
             raise Skipped("it estimates no sum (estimand raises TypeError)") from error
         return numbers
@@ -110,7 +114,10 @@ class SamplerCase:
         Raises Skipped where no sampler of the graph can be made.
         """
         try:
-            sampler = again(self.sampler, graph) if self.make is None else self.make(graph)
+            if self.make is None:
+                sampler = again(self.sampler, graph)
+            else:
+                sampler = self.make(graph)
         except Exception as error:  # of any code of a user
             remedy = "pass a function of a graph, and with graph= the columns that it reads"
             raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
@@ -133,8 +140,12 @@ class SamplerCase:
         return other
 
     def code(self, check: str) -> list[str]:
-        times = f", times={list(self.times.values())}" if self.times else ""
-        more = f", pairs={self.law!r}" if check == "pairs" else ""
+        times = ""
+        if self.times:
+            times = f", times={list(self.times.values())}"
+        more = ""
+        if check == "pairs":
+            more = f", pairs={self.law!r}"
         sampler = "make(graph)"
         if self.make is None:
             sampler = self.sampler.text().replace(repr(self.graph), "graph")
@@ -203,13 +214,14 @@ class SamplerCase:
         """A graph with the columns of this one and the sampler's filter, in its direction."""
         if direction_of(self.sampler) == "out":
             ends = ends[::-1]
-        kinds = np.arange(ends.shape[1]) if edge_kinds is None else edge_kinds
+        if edge_kinds is None:
+            edge_kinds = np.arange(ends.shape[1])
         # the filter is a column, so that it goes where the edges go
         mask = mask_of(self.sampler)
         extra = {}
         if mask is not None:
             extra[FILTER] = torch.from_numpy(np.array(mask))
-        return graph_like(self.graph, ends, node_kinds, kinds, extra=extra, shuffle=True)
+        return graph_like(self.graph, ends, node_kinds, edge_kinds, extra=extra, shuffle=True)
 
     @cached_property
     def largest(self) -> int:
@@ -221,7 +233,9 @@ class SamplerCase:
         except Exception:  # the checks say what is wrong
             return 5
         drawn = float(np.mean(sizes))
-        return 5 if drawn >= wide else int(min(max(2 * drawn, 4), 60)) + 1
+        if drawn >= wide:
+            return 5
+        return int(min(max(2 * drawn, 4), 60)) + 1
 
 
 def _takes(sampler: SamplerBase, seed: int) -> bool:
@@ -239,7 +253,9 @@ def _takes(sampler: SamplerBase, seed: int) -> bool:
 
 def direction_of(sampler: SamplerBase) -> str:
     """Return the direction in which a sampler looks up edges."""
-    return sampler.view.direction if isinstance(sampler, BoundSampler) else "in"
+    if isinstance(sampler, BoundSampler):
+        return sampler.view.direction
+    return "in"
 
 
 def mask_of(sampler: SamplerBase) -> NDArray[np.bool_] | None:
@@ -266,7 +282,9 @@ def again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
                 "that name"
             )
         value = sampler.__dict__[name]
-        values[name] = again(value, graph) if isinstance(value, SamplerBase) else value
+        if isinstance(value, SamplerBase):
+            value = again(value, graph)
+        values[name] = value
     # the call is repeated: a copy would keep what was read from the old graph
     kind: Any = type(sampler)
     signature = inspect.signature(kind.__init__)
@@ -280,7 +298,9 @@ def again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
     is_same = graph is sampler.graph
     if is_same and isinstance(sampler, BoundSampler) and isinstance(other, BoundSampler):
         other = other.without_edges(sampler.reader.left_out)
-    return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
+    if sampler.backend == other.backend:
+        return other
+    return other.in_torch(sampler.form.device)
 
 
 def _edges_of(sampler: SamplerBase, graph: Graph) -> Graph | EdgeView:

@@ -99,7 +99,10 @@ def order(case: SamplerCase) -> None:
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
     layer = batch.layers[i]
-    contexts = [0] * len(layer) if layer.context is None else layer.context.tolist()
+    if layer.context is None:
+        contexts = [0] * len(layer)
+    else:
+        contexts = layer.context.tolist()
     return list(zip(contexts, layer.parent_nid.tolist(), strict=True))
 
 
@@ -111,26 +114,30 @@ def edges(case: SamplerCase) -> None:
     direction = direction_of(case.sampler)
     for i, flow in flows_of(case):
         src, dst = parents(flow)
-        eid = flow.parent_eid if flow.has_parent else torch.full_like(src, -1)
+        if flow.has_parent:
+            eid = flow.parent_eid
+        else:
+            eid = torch.full_like(src, -1)
         if bool((eid < 0).any()):
             if not isinstance(case.sampler, Sampler):
                 raise Skipped("its edges are not those of the graph: they have no ids")
             case.estimand(case.seeds[0])  # edges of a sampler that estimates no sum may be new
             wrong = int((eid < 0).nonzero()[0])
-            raise AssertionError(
-                f"flow {i} has an edge {int(src[wrong])} -> {int(dst[wrong])} that is not in the "
-                "graph"
-            )
+            u = int(src[wrong])
+            v = int(dst[wrong])
+            raise AssertionError(f"flow {i} has an edge {u} -> {v} that is not in the graph")
         along = (ends[0][eid] == src) & (ends[1][eid] == dst)
         against = (ends[0][eid] == dst) & (ends[1][eid] == src)
         right = {"in": along, "out": against}.get(direction, along | against)
         if not bool(right.all()):
             wrong = int((~right).nonzero()[0])
+            u = int(src[wrong])
+            v = int(dst[wrong])
             e = int(eid[wrong])
+            real = f"{int(ends[0][e])} -> {int(ends[1][e])}"
             raise AssertionError(
-                f"flow {i} has an edge {int(src[wrong])} -> {int(dst[wrong])} with the id {e}, but "
-                f"edge {e} of the graph is {int(ends[0][e])} -> {int(ends[1][e])} (direction "
-                f"{direction!r})"
+                f"flow {i} has an edge {u} -> {v} with the id {e}, but edge {e} of the graph is "
+                f"{real} (direction {direction!r})"
             )
 
 
@@ -294,8 +301,10 @@ def excluded(case: SamplerCase) -> None:
     if not isinstance(case.sampler, BoundSampler):
         raise Skipped("its edges have no filter")
     is_even = torch.arange(case.graph.num_edges) % 2 == 0
+    hidden = torch.zeros_like(is_even)
     mask = mask_of(case.sampler)
-    hidden = ~torch.from_numpy(np.ones(len(is_even), bool) if mask is None else np.array(mask))
+    if mask is not None:
+        hidden = torch.from_numpy(~mask)
     samplers: list[tuple[SamplerBase, Tensor]] = [
         (case.sampler, hidden),
         # what draws edges that are left out reads the graph itself, past every filter
@@ -436,9 +445,8 @@ def untouched(case: SamplerCase) -> None:
 
 def _bytes_of(case: SamplerCase) -> dict[str, bytes]:
     """The hashes of the structure and the columns of a graph."""
-    arrays: dict[str, Any] = dict(
-        zip(("indptr", "indices", "edge ids"), case.graph.csc(), strict=True)
-    )
+    names = ("indptr", "indices", "edge ids")
+    arrays: dict[str, Any] = dict(zip(names, case.graph.csc(), strict=True))
     for word, frame in (("ndata", case.graph.ndata), ("edata", case.graph.edata)):
         arrays |= {f"{word}[{name!r}]": column for name, column in dense(frame).items()}
     return {name: tensor_bytes(array) for name, array in arrays.items() if array is not None}

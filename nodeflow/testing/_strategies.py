@@ -56,8 +56,10 @@ def graphs(
     pair = st.tuples(*[st.integers(0, max(0, num_nodes - 1))] * 2)
     if not self_loops:
         pair = pair.filter(lambda ends: ends[0] != ends[1])
-    has_pairs = num_nodes > (0 if self_loops else 1)
-    src, dst = _ends(draw, pair, max_edges if has_pairs else 0, unique=not multi_edges)
+    # without self-loops an edge needs two nodes
+    if num_nodes <= int(not self_loops):
+        max_edges = 0
+    src, dst = _ends(draw, pair, max_edges, unique=not multi_edges)
     ndata = draw(_columns(num_nodes, node_columns))
     edata = draw(_columns(len(src), edge_columns))
     if draw(st.booleans()):
@@ -174,7 +176,9 @@ def node_flows(
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
     """
-    with_parent = draw(st.booleans()) if parents is None else parents
+    with_parent = parents
+    if parents is None:
+        with_parent = draw(st.booleans())
     if include_dst not in (None, True):
         raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
     prefix = include_dst is True
@@ -182,8 +186,8 @@ def node_flows(
         batch = draw(_sampled(max_layers, prefix))
     else:
         batch = draw(_by_hand(max_layers, skips, prefix))
-    for part in (*batch.layers, *batch.flows) if columns else ():
-        if draw(st.booleans()):
+    for part in (*batch.layers, *batch.flows):
+        if columns and draw(st.booleans()):
             part.data.update(draw(_columns(part.data.num_rows, {"h": (2,)})))
     return batch
 
