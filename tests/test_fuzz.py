@@ -12,10 +12,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from _support.run_files import read_tensors, write_tensors
 
 from nodeflow import Graph
 from nodeflow._files.disk import checked
-from nodeflow.training._checkpoints import read_tensors, write_tensors
 
 TRIALS = str(Path(__file__).parents[1] / "trials")
 

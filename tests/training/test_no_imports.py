@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status, two_communities
+from _support.run_files import run_of
 from _support.training_tools import FAST, planted
 
 from nodeflow import storage
@@ -29,7 +30,6 @@ from nodeflow.training import (
     open_trainer,
     save,
 )
-from nodeflow.training._folder import Run
 
 NAME = "module_that_a_file_names:make"
 MODULE = NAME.partition(":")[0]
@@ -45,7 +45,7 @@ def run(
     (tmp_path / f"{MODULE}.py").write_text("from nodeflow.nn import GraphSAGE as make\n")
     two_communities(tmp_path / "two")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.syspath_prepend("")
     sys.modules.pop(MODULE, None)
     words = ["train two", *SMALL, "--no-plot --output run --model", NAME]
     assert status(words) == 0
@@ -170,7 +170,7 @@ def calls(place: Path) -> dict[str, Callable[[Path], object]]:
         Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(place / "run")).run(),
         place / "run",
     )
-    Run("debian", FAST).write(place / "run")
+    run_of(FAST.to_dict()).write(place / "run")
     folder = dict.fromkeys(
         ("edges.npz", "adjacency.npz", "features.npy", "labels.npy", "train.npy"), "data"
     )

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import Cli
+from _support.run_files import read_tensors, write_tensors
 from _support.training_tools import FAST, planted, train, without
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -21,7 +22,6 @@ from safetensors.torch import load_file, save_file
 import nodeflow
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model, save
-from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._folder import output_folder
 
 pytestmark = pytest.mark.usefixtures("here")

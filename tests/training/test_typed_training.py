@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli
+from _support.run_files import read_run
 from _support.training_tools import check_goes_on, same_result
 
 from nodeflow import FullSampler, Graph
@@ -20,7 +21,6 @@ from nodeflow.distributed import write_partitions
 from nodeflow.nn import TypedModel
 from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer, load_model
-from nodeflow.training._folder import Run
 
 MODELS = ("rgcn", "hgt", "typed")
 SHORT = Settings(
@@ -211,7 +211,7 @@ def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None
     assert "fanouts [{'writes': 3, 'paper cites paper': 2}" in cli(
         "train", tmp_path / "data", *short, "--output", run, *words
     )
-    settings = Run.read(run).settings
+    settings = read_run(run).settings
     assert settings.sampler.fanouts == (
         {"writes": 3, "paper cites paper": 2},
         {"writes": 4, "rev_cites": 1},
