@@ -38,9 +38,9 @@ def read_log(path: Path) -> list[EpochRecord]:
     return _folder.read_log(path, "accuracy")
 
 
-def run_of(values: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> _folder.Run:
+def run_of(values: Mapping[str, Any], **options: Any) -> _folder.Run:
     """The run of the values that a ``run.toml`` holds, with options of the command."""
-    return _folder.Run.of(values, options or {})
+    return _folder.Run.of(values, options)
 
 
 def read_run(folder: Path) -> _folder.Run:

@@ -25,7 +25,6 @@ from nodeflow.training import (
     write_predictions,
     write_top_links,
 )
-from nodeflow.training._predictions import write_outputs
 
 LINKS = FAST.replace(
     task="link", model="none", decoder="complex", embedding=8, negatives=10, chunk=16, dropout=0.0, epochs=1,
@@ -238,12 +237,10 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
         predicted(place, run)
         write(place / "python.csv", best(place, run))
         assert (place / "python.csv").read_bytes() == (place / "out.csv").read_bytes()
-    trainer = best(place, "nodes")
-    data = read_folder(place / "two")
-    write_predictions(str(place / "python.csv"), trainer, data.test)
-    outputs = trainer.outputs(data.test)
-    write_outputs(place / "outputs.csv", data.test, outputs, data, "classification")
-    assert (place / "python.csv").read_bytes() == (place / "outputs.csv").read_bytes()
+    predicted(place, "nodes", "--nodes", "test")
+    test = read_folder(place / "two").test
+    write_predictions(str(place / "python.csv"), best(place, "nodes"), test)
+    assert (place / "python.csv").read_bytes() == (place / "out.csv").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,9 @@ def test_what_only_reads_imports_nothing(run: Path, cli: Cli) -> None:
 
 
 def test_the_command_finds_modules_of_the_present_folder_only_for_a_model_that_is_named(
-    run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+    run: Path, cli: Cli
 ) -> None:
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    sys.path[:] = [place for place in sys.path if place]  # undone with the run
     cli.failure("evaluate", run)
     assert "" not in sys.path
     cli("evaluate", run, "--model", NAME)

@@ -165,7 +165,7 @@ def parts_of(folder: Path, name: str) -> str:
 
 def outcome_on_parts(name: str, file: str) -> Any:
     """The same of a part in each process."""
-    run = run_of(ON_PARTS[name].to_dict(), {"partitions": parts_of(Path(file).parent, name)})
+    run = run_of(ON_PARTS[name].to_dict(), partitions=parts_of(Path(file).parent, name))
     state = None
     # that of all processes, after some steps of the second epoch
     if name.endswith("control variates"):

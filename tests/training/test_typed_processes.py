@@ -72,7 +72,7 @@ def settings_of(name: str, *, whole: bool = False, **changes: Any) -> Settings:
 
 def on_parts(name: str, file: str) -> Any:
     settings = settings_of(name)
-    run = run_of(settings.chosen, {"partitions": str(Path(file).parent / parts_of(name))})
+    run = run_of(settings.chosen, partitions=str(Path(file).parent / parts_of(name)))
     return outcome(run.settings, run.dataset())
 
 

@@ -11,7 +11,15 @@ import torch
 from hypothesis import given, strategies as st
 
 from nodeflow._core.rows.csr import from_scipy
-from nodeflow._core.rows.rows import fetch_rows, from_numpy, is_read_only, put_rows, take_rows
+from nodeflow._core.rows.rows import (
+    concat_rows,
+    fetch_rows,
+    from_numpy,
+    is_read_only,
+    put_rows,
+    take_rows,
+    zero_rows,
+)
 
 
 @st.composite
@@ -170,3 +178,19 @@ def test_rows_are_differentiated_through_in_every_mode() -> None:
             70_000,
             4,
         )
+
+
+def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
+    above, below = (
+        from_scipy(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
+    )
+    assert concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
+    assert concat_rows([zero_rows(above, 0), below]).to_dense().tolist() == [[0, 3]]
+    zeros = zero_rows(above, 3)
+    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (
+        torch.sparse_csr,
+        torch.float32,
+        (3, 2),
+    )
+    assert not zeros.to_dense().any()
+    assert zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
