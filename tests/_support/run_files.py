@@ -4,26 +4,23 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from torch import Tensor
-
-from nodeflow.training import EpochRecord, _checkpoints, _fields, _folder, _settings
+from nodeflow.training import _checkpoints, _fields, _folder, _settings
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None:
+def write_tensors(path: Path, tensors: Any, facts: Any) -> None:
     """Write a file with its checksum, such as a checkpoint or the names of a data set."""
     _checkpoints.write_tensors(path, tensors, facts)
 
 
-def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
+def read_tensors(path: Path) -> Any:
     """The facts and the tensors of a file; ValueError where it is damaged."""
     return _checkpoints.read_tensors(path)
 
 
-def write_state(path: Path, state: Mapping[str, Any]) -> None:
+def write_state(path: Path, state: Any) -> None:
     """Write the state of a run, such as a changed one."""
     _checkpoints.write_state(path, state)
 
@@ -33,12 +30,12 @@ def read_state(path: Path) -> Any:
     return _checkpoints.read_state(path)
 
 
-def read_log(path: Path) -> list[EpochRecord]:
+def read_log(path: Path) -> Any:
     """The records of a ``log.csv`` of accuracies."""
     return _folder.read_log(path, "accuracy")
 
 
-def run_of(values: Mapping[str, Any], **options: Any) -> _folder.Run:
+def run_of(values: Any, **options: Any) -> _folder.Run:
     """The run of the values that a ``run.toml`` holds, with options of the command."""
     return _folder.Run.of(values, options)
 
@@ -48,17 +45,9 @@ def read_run(folder: Path) -> _folder.Run:
     return _folder.Run.read(folder)
 
 
-class Option(NamedTuple):
-    """A setting: its group in ``Settings``, its option of the command, its field."""
-
-    group: str
-    option: str
-    field: Any
-
-
-def options() -> dict[str, Option]:
-    """All settings by name."""
+def options() -> dict[str, tuple[str, str, Any]]:
+    """Of every setting by name its group in ``Settings``, its option of the command, its field."""
     return {
-        name: Option(group, _fields.option_of(field), field)
+        name: (group, _fields.option_of(field), field)
         for name, (group, field) in _settings.FIELDS.items()
     }

@@ -75,8 +75,8 @@ def test_the_reference_lists_all_rooms_and_settings() -> None:
     assert all(f"   nodeflow.{room}\n" in first_page() for room in rooms())
     settings = settings_page()
     assert all(
-        f"| `{one.option}` | `settings.{one.group}.{one.field.name}` | " in settings
-        for one in options().values()
+        f"| `{option}` | `settings.{group}.{field.name}` | " in settings
+        for group, option, field in options().values()
     )
 
 

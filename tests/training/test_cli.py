@@ -210,7 +210,7 @@ def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) 
     everything = capsys.readouterr().out
     options = {word for word in page.split() if word.startswith("--")} - {"--help-all"}
     assert all(f"  {option}" in everything for option in options)
-    assert all(f"  {one.option}" in everything for one in options_of_settings().values())
+    assert all(f"  {option}" in everything for _, option, _ in options_of_settings().values())
     assert f"--lr X            learning rate (default: {Settings().optimizer.lr})" in page
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import Cli, status, train, two_communities
+from _support.cli_tools import Cli, rows_of, status, train, two_communities
 from _support.training_tools import FAST, planted
 
 from nodeflow import Graph
@@ -168,8 +167,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def predicted(place: Path, run: str, *options: str, file: str = "out.csv") -> list[dict[str, str]]:
     assert status(["predict", place / run, "--output", place / file, *options]) == 0
-    with (place / "out.csv").open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return rows_of(place / "out.csv")
 
 
 def best(place: Path, run: str) -> Trainer:

@@ -195,17 +195,14 @@ def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+@pytest.mark.parametrize(("place", "name"), [(Path, "open"), (os, "fsync"), (Path, "replace")])
 def test_a_full_disk_keeps_the_last_state(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path))
 
     trainer.run()
     before = (tmp_path / STATE).read_bytes()
-    place, name = {"write": (Path, "open"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[
-        step
-    ]
     monkeypatch.setattr(place, name, Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left on device; a state saved before stays"):
         Checkpoints(tmp_path).save(trainer)

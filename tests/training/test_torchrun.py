@@ -4,7 +4,6 @@ off and killed.
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from _support.cli_tools import FILES, SMALL, status
+from _support.cli_tools import FILES, SMALL, rows_of, status
 from _support.pages import ROOT, environment
 from _support.run_files import read_state, run_of
 from _support.training_tools import planted
@@ -103,11 +102,10 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def log(folder: Path) -> list[list[float]]:
     """Epochs, losses and scores."""
-    with (folder / "log.csv").open(newline="") as file:
-        return [
-            [float(value) for name, value in row.items() if "second" not in name]
-            for row in csv.DictReader(file)
-        ]
+    return [
+        [float(value) for name, value in row.items() if "second" not in name]
+        for row in rows_of(folder / "log.csv")
+    ]
 
 
 def alone(place: Path, output: str, *options: str) -> Path:

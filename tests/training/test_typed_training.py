@@ -4,14 +4,13 @@ another.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli
+from _support.cli_tools import SMALL, Cli, rows_of
 from _support.run_files import read_run
 from _support.training_tools import check_goes_on, same_result
 
@@ -186,8 +185,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     assert "3 + 4 features, 3 classes, train/val/test 100/50/50" in printed
     cli("predict", run, "--output", tmp_path / "all.csv")
     cli("predict", run, "--output", tmp_path / "test.npy", "--nodes test")
-    with (tmp_path / "all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "all.csv")
     assert [(int(row["node"]), int(row["local"])) for row in rows] == [
         (95 + i, i) for i in range(200)
     ]
