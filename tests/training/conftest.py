@@ -72,7 +72,7 @@ def ranked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """How many links each ranking of a trainer had, and whether products were narrow in it."""
     calls: list[tuple[int, bool]] = []
 
-    def noted(decoder: Any, table: Any, triples: Any, **options: Any) -> Any:
+    def noted(decoder, table, triples, **options) -> Any:
         calls.append((len(triples), torch.is_autocast_enabled("cpu")))
         return rank_links(decoder, table, triples, **options)
 

@@ -276,7 +276,7 @@ def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
 # batches
 
 
-def test_of_many_training_edges_some_are_ranked(ranked: list[tuple[int, bool]]) -> None:
+def test_of_many_training_edges_some_are_ranked(ranked: Any) -> None:
     src, dst = torch.randint(20, (2, 12_000), generator=torch.Generator().manual_seed(0))
     edata = {"split": (torch.arange(12_000) < 10).to(torch.int8)}
     task = Trainer(

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,9 +82,7 @@ def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) 
     ]
 
 
-def test_decoders_compare_in_float32(
-    monkeypatch: pytest.MonkeyPatch, ranked: list[tuple[int, bool]]
-) -> None:
+def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch, ranked: Any) -> None:
     processor(monkeypatch, torch.bfloat16)
     data = planted()
     Trainer(data, NARROW.replace(task="link")).validate()

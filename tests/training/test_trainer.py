@@ -14,7 +14,7 @@ import torch
 from _support.run_files import options
 from _support.training_tools import FAST, planted, same_result, slow, train, with_columns
 
-from nodeflow import Graph, NodeFlow
+from nodeflow import Graph
 from nodeflow.datasets import Dataset
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import EpochRecord, Result, Trainer
@@ -91,7 +91,7 @@ def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
 def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes() -> None:
     seen: list[tuple[bool, list[int]]] = []
 
-    def note(model: torch.nn.Module, inputs: tuple[NodeFlow, torch.Tensor]) -> None:
+    def note(model: torch.nn.Module, inputs: Any) -> None:
         batch, _ = inputs
         if batch.num_flows == 2 and len(batch.seeds) < 100:  # not the whole graph, at the end
             seen.append((model.training, batch.seeds.tolist()))

@@ -16,7 +16,6 @@ import torch
 from _support.training_tools import FAST, planted, same_result, train, trained, without
 from torch import Tensor
 
-from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Trainer, save
@@ -123,7 +122,7 @@ def test_the_age_is_that_of_the_rows_that_training_read(model: str) -> None:
     written: dict[tuple[int, int], int] = defaultdict(int)
     step = 0
 
-    def note(network: VRModel, inputs: tuple[NodeFlow, Tensor]) -> None:
+    def note(network: VRModel, inputs: Any) -> None:
         nonlocal step
         batch, _ = inputs
         if network.training:
