@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -72,7 +71,7 @@ def ranked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """How many links each ranking of a trainer had, and whether products were narrow in it."""
     calls: list[tuple[int, bool]] = []
 
-    def noted(decoder, table, triples, **options) -> Any:
+    def noted(decoder, table, triples, **options):
         calls.append((len(triples), torch.is_autocast_enabled("cpu")))
         return rank_links(decoder, table, triples, **options)
 

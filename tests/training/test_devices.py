@@ -38,7 +38,7 @@ class Log:
 
 def both(log: Log, **options: Any) -> tuple[NodeFlowLoader, SentAhead]:
     class Noted(SentAhead):
-        def _lane(self) -> Log:  # type: ignore[override]
+        def _lane(self):
             return log
 
     arguments = (NeighborSampler(random_graph(), [2, 3]), range(60), 16)

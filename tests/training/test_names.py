@@ -22,6 +22,8 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
 from nodeflow.training import _data, _names, open_finished
 
+Names = _names.Names
+
 pytestmark = pytest.mark.usefixtures("here")
 
 Row = dict[str, Any]
@@ -214,7 +216,7 @@ def test_several_labels_per_node_go_by_name(tmp_path: Path, cli: Cli) -> None:
     turned = [{**node, "label": ";".join(node["label"].split(";")[::-1])} for node in several]
     other = write("other", turned[::-1], edges)
     data = read_folder(other)
-    names = _names.Names.of(read_folder(own))
+    names = Names.of(read_folder(own))
     assert (*names.classes,) != data.class_names
     right = predicted(cli, Path("run"), own)
     shown = predicted(cli, Path("run"), other)
@@ -348,7 +350,7 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     data = read_folder(place)
     names = _data.read_names(parts)
     assert names is not None
-    expected = _names.Names.of(data)
+    expected = Names.of(data)
     assert (names.classes, names.features, names.categories) == (
         expected.classes, expected.features, expected.categories,
     )  # fmt: skip
@@ -385,7 +387,7 @@ def test_ids_are_the_names_of_nodes_without_names() -> None:
     def data(count: int, names: tuple[str, ...] | None = None) -> Dataset:
         return Dataset("ids", Graph.from_edges([0], [1], num_nodes=count), node_names=names)
 
-    learned = replace(_names.Names.of(data(5)), schema=data(5).graph.schema)
+    learned = replace(Names.of(data(5)), schema=data(5).graph.schema)
     assert learned.rows(data(3), "").tolist() == [0, 1, 2]
     assert learned.rows(data(3, ("4", "0", "2")), "").tolist() == [4, 0, 2]
     for other, node in ((data(6), "5"), (data(2, ("1", "01")), "'01'")):
@@ -403,7 +405,7 @@ def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
         [0], [1], num_nodes=2, ndata={"feat": x.to_sparse_csr() if sparse else x}
     )
     data = Dataset("x", graph, feature_names=("a", "b", "c"))
-    names = _names.Names(None, {"node": ["c", "a", "b"]}, {"node": "feat"}, {})
+    names = Names(None, {"node": ["c", "a", "b"]}, {"node": "feat"}, {})
     aligned = names.align(data)
     column = aligned.graph.ndata["feat"]
     assert isinstance(column, torch.Tensor)
@@ -412,7 +414,7 @@ def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
     assert graph.ndata["feat"] is data.graph.ndata["feat"]
     with pytest.raises(ValueError, match="'a' is there twice, so it cannot be matched by name"):
         names.align(replace(data, feature_names=("a", "a", "b")))
-    assert _names.Names.from_json(names.to_json()).features == names.features
+    assert Names.from_json(names.to_json()).features == names.features
 
 
 def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() -> None:
@@ -422,15 +424,15 @@ def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() ->
     def data(**columns: torch.Tensor) -> Dataset:
         return Dataset("x", Graph.from_edges([0], [1], num_nodes=2, ndata={**columns}))
 
-    learned = _names.Names.from_json(_names.Names.of(data(x=x)).to_json())
+    learned = Names.from_json(Names.of(data(x=x)).to_json())
     assert features_of(learned.align(data(feat=feat, x=x)).graph)["node"] is x
     # another title for the only ones
     assert features_of(learned.align(data(feat=feat)).graph)["node"] is feat
     assert (
-        features_of(_names.Names.of(data(feat=feat, x=x)).align(data(feat=feat, x=x)).graph)["node"]
+        features_of(Names.of(data(feat=feat, x=x)).align(data(feat=feat, x=x)).graph)["node"]
         is feat
     )
-    assert not features_of(_names.Names.of(data()).align(data(feat=feat)).graph)
+    assert not features_of(Names.of(data()).align(data(feat=feat)).graph)
 
 
 def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli) -> None:
@@ -444,6 +446,6 @@ def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli
     other = write("other", nodes, by_kind)
     (other / "edges.csv").write_text("\n".join(words))
     data = read_folder(other)
-    names = _names.Names.of(read_folder(own))
+    names = Names.of(read_folder(own))
     assert names.align(data).category_names["kind"] == (*(names.categories["kind"] or ()),)
     cli("evaluate run --data", other)

@@ -124,7 +124,7 @@ def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.Mo
     saved: list[tuple[int, int]] = []
 
     class Noted(Checkpoints):
-        def save(self, run: Trainer) -> None:
+        def save(self, run):
             saved.append((run.epoch, run.batches_done))
 
     Trainer(planted(), FAST.replace(epochs=5), checkpoints=Noted(tmp_path, epochs=2)).run()
