@@ -12,10 +12,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from _support.run_files import read_tensors, write_tensors
 
 from nodeflow import Graph
-from nodeflow._files.disk import checked
-from nodeflow.training._checkpoints import read_tensors, write_tensors
 
 TRIALS = str(Path(__file__).parents[1] / "trials")
 
@@ -23,8 +22,9 @@ TRIALS = str(Path(__file__).parents[1] / "trials")
 @pytest.fixture
 def fuzz(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     names = ("fuzz", "edits", "formats")
-    monkeypatch.setattr(sys, "path", [TRIALS, *sys.path])
-    monkeypatch.setattr(checked, "_SETTLED", checked._SETTLED)
+    monkeypatch.syspath_prepend(TRIALS)
+    # as the trial sets it, so that it is undone
+    monkeypatch.setattr("nodeflow._files.disk.checked._SETTLED", 0)
     yield importlib.import_module("fuzz")
     for name in names:
         sys.modules.pop(name, None)

@@ -7,12 +7,11 @@ from collections import Counter
 import numpy as np
 import scipy.sparse
 import torch
-from _support.graphs import ends_of, sparse_column
+from _support.graphs import ends_of
 from _support.strategies import masks
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow._core.rows.rows import concat_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 
@@ -82,22 +81,6 @@ def test_sparse_columns_are_carried_along() -> None:
     assert both.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 2], [3, 0]]
     assert looped.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 0], [0, 0]]
     assert turned.edata["s"].to_dense().tolist() == rows.tolist()
-
-
-def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
-    above, below = (
-        sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
-    )
-    assert concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
-    assert concat_rows([zero_rows(above, 0), below]).to_dense().tolist() == [[0, 3]]
-    zeros = zero_rows(above, 3)
-    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (
-        torch.sparse_csr,
-        torch.float32,
-        (3, 2),
-    )
-    assert not zeros.to_dense().any()
-    assert zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
 
 
 def test_the_graph_given_is_not_changed() -> None:

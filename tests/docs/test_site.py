@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from _support.pages import ROOT
+from _support.run_files import options
 
 sys.path.append(str(ROOT / "docs"))
 
@@ -31,8 +32,6 @@ from _site.settings_page import settings_page
 from _site.staging import OTHER_PAGES, entries, place_of, stage, with_links
 
 from nodeflow import NeighborSampler
-from nodeflow.training._fields import option_of
-from nodeflow.training._settings import FIELDS
 
 INDEX = ROOT / "docs" / "index.md"
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.name != "index.md")
@@ -76,8 +75,8 @@ def test_the_reference_lists_all_rooms_and_settings() -> None:
     assert all(f"   nodeflow.{room}\n" in first_page() for room in rooms())
     settings = settings_page()
     assert all(
-        f"| `{option_of(one)}` | `settings.{group}.{one.name}` | " in settings
-        for group, one in FIELDS.values()
+        f"| `{option}` | `settings.{group}.{field.name}` | " in settings
+        for group, option, field in options().values()
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from _support.cli_tools import Cli, status, train, two_communities
 from _support.training_tools import Fixed, planted, trained
 
-from nodeflow.training import Result
+from nodeflow.metrics import rank_links
+from nodeflow.training import Result, _links
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +64,16 @@ def result() -> Result:
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
     return Cli(capsys)
+
+
+@pytest.fixture
+def ranked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """How many links each ranking of a trainer had, and whether products were narrow in it."""
+    calls: list[tuple[int, bool]] = []
+
+    def noted(decoder, table, triples, **options):
+        calls.append((len(triples), torch.is_autocast_enabled("cpu")))
+        return rank_links(decoder, table, triples, **options)
+
+    monkeypatch.setattr(_links, "rank_links", noted)
+    return calls

@@ -10,6 +10,7 @@ import re
 import struct
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,12 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import FILES, Cli, status, train
+from _support.run_files import options as options_of_settings
 
 import nodeflow
 from nodeflow.nn import VRGCN, VRGraphSAGE
 from nodeflow.training import Settings, load_model
 from nodeflow.training._cli import add_settings
-from nodeflow.training._fields import option_of
-from nodeflow.training._settings import FIELDS
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -153,8 +153,7 @@ def test_every_setting_has_an_option_of_its_type() -> None:
     parser = argparse.ArgumentParser()
     add_settings(parser)
     assert vars(parser.parse_args([])) == {}  # what is not given is not there
-    for name, (_, one) in FIELDS.items():
-        option = option_of(one)
+    for name, (_, option, one) in options_of_settings().items():
         words = one.metadata["words"]
         if name.endswith("_options"):
             arguments = [option, "a=1", option, "b=x"]
@@ -211,7 +210,7 @@ def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) 
     everything = capsys.readouterr().out
     options = {word for word in page.split() if word.startswith("--")} - {"--help-all"}
     assert all(f"  {option}" in everything for option in options)
-    assert all(f"  {option_of(one)}" in everything for _, one in FIELDS.values())
+    assert all(f"  {option}" in everything for _, option, _ in options_of_settings().values())
     assert f"--lr X            learning rate (default: {Settings().optimizer.lr})" in page
 
 
@@ -295,11 +294,11 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_on_a_terminal_only(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert train(data, tmp_path / "out") == 0
+    with redirect_stderr(terminal):
+        assert train(data, tmp_path / "out") == 0
     shown = terminal.getvalue()
     assert "epoch 1/2" in shown
     assert "/4 [" in shown  # two batches in each of two epochs
@@ -307,8 +306,8 @@ def test_a_bar_on_a_terminal_only(
     assert " seeds/s" in shown
     assert "\r" not in capsys.readouterr().out
     pipe = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", pipe)
-    assert train(data, tmp_path / "out", "--overwrite") == 0
+    with redirect_stderr(pipe):
+        assert train(data, tmp_path / "out", "--overwrite") == 0
     assert pipe.getvalue() == ""
 
 
@@ -372,14 +371,14 @@ def test_help(command: str, cli: Cli) -> None:
         )
 
 
-def test_streams_of_another_kind_and_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", shown := io.StringIO())
-    assert status(["info", data]) == 0
+def test_streams_of_another_kind_and_none(data: Path) -> None:
+    with redirect_stdout(io.StringIO()) as shown:
+        assert status(["info", data]) == 0
     assert "120" in shown.getvalue()
-    monkeypatch.setattr(sys, "stdout", None)
-    assert status(["info", data]) == 0
-    with sys.stdout as nowhere:
-        assert nowhere.name == os.devnull
+    with redirect_stdout(None):
+        assert status(["info", data]) == 0
+        with sys.stdout as nowhere:
+            assert nowhere.name == os.devnull
 
 
 def test_version(cli: Cli) -> None:

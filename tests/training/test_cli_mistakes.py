@@ -167,6 +167,11 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
     }
 
 
+def no_debian(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let the bundled data set fail when it is read."""
+    monkeypatch.setattr(data_sets, "debian", Mock(side_effect=error))
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
@@ -181,7 +186,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
 def test_what_goes_wrong_inside_is_one_line_too(
     error: Exception, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(data_sets, "debian", Mock(side_effect=error))
+    no_debian(monkeypatch, error)
     assert status(["info"]) == 2
     assert one_line(capsys, "nodeflow info: ") == f"nodeflow info: {text}\n"
     with pytest.raises(type(error)):
@@ -191,7 +196,7 @@ def test_what_goes_wrong_inside_is_one_line_too(
 def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(data_sets, "debian", Mock(side_effect=RuntimeError("a shape is wrong")))
+    no_debian(monkeypatch, RuntimeError("a shape is wrong"))
     with pytest.raises(RuntimeError, match="a shape is wrong"):
         status(["info"])
 

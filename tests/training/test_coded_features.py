@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from nodeflow import NodeFlow, storage
 from nodeflow._core.rows import coded
-from nodeflow._core.rows.coded import CodedTensor
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.graph import with_frames
 from nodeflow.nn import GraphSAGE
@@ -108,7 +107,7 @@ def test_models_of_users(scaled: bool) -> None:
     assert is_coded(trainer) != scaled
     own.entered.clear()
     trainer.run()
-    assert (CodedTensor in own.entered) != scaled
+    assert (coded.CodedTensor in own.entered) != scaled
 
 
 @pytest.mark.parametrize("options", [{"precision": "bf16"}, {"compile": True}])

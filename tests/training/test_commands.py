@@ -222,7 +222,7 @@ def test_events_of_epochs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of tensorboard's writer is one that notes what it is given."""
     module = Mock(SummaryWriter=MagicMock())
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    monkeypatch.setattr("nodeflow.training._train_command.find_spec", lambda name: object())
+    monkeypatch.setitem(sys.modules, "tensorboard", Mock(__spec__=object()))
     cli.train(TWO, Path("out"), "--no-plot")
     assert module.SummaryWriter.call_args == call("out", purge_step=1)
     writer = module.SummaryWriter.return_value

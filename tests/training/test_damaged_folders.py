@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _support.cli_tools import Cli
+from _support.cli_tools import Cli, rows_of
+from _support.run_files import read_state, read_tensors, write_state, write_tensors
 
 from nodeflow.training import load_model
-from nodeflow.training._checkpoints import read_state, read_tensors, write_state, write_tensors
-from nodeflow.training._folder import read_log
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -70,7 +69,7 @@ def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cl
     (run / "log.csv").unlink()
     (run / "log.csv").symlink_to("nowhere")
     cli.train(place / "two", run, "--no-plot --overwrite")
-    assert len(read_log(run / "log.csv", "accuracy")) == 2
+    assert len(rows_of(run / "log.csv")) == 2
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
     shown = cli.failure(

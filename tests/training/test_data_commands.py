@@ -5,22 +5,22 @@ alone.
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from _support.cli_tools import SMALL, Cli, rows_of, status
 from _support.pages import ROOT, blocks
 from _support.partition_tools import check_parts
+from _support.run_files import write_tensors
 
 from nodeflow import Graph, storage
-from nodeflow._core.rows.rows import whole_column
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, Partitions, partition_graph
 from nodeflow.training import _data, load_model
-from nodeflow.training._checkpoints import write_tensors
 from nodeflow.transform import reverse
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -89,7 +89,8 @@ def test_mistakes_are_one_line(words: str, cli: Cli) -> None:
 def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
     cli("build", data, "--store int8 --output g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
-    assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
+    nodes = torch.arange(120)
+    assert narrow.fetch(nodes).equal(storage.narrow(plain).fetch(nodes))
     assert "; feat float32 as int8 [120, 4]; " in cli("info g")
     words = ["build g", "--store int8 --output h"]
     assert "floating-point numbers that are not narrow yet" in cli.failure(*words)
@@ -218,9 +219,11 @@ def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: 
 
 
 @pytest.fixture
-def joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def joined() -> Iterator[None]:
     """As one of several processes, here with the only part."""
-    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
 
 
 def written_parts(name: str, edges: str = "in", **columns: torch.Tensor) -> str:

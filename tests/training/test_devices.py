@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -35,20 +36,18 @@ class Log:
         return batch
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    log = Log()
-    monkeypatch.setattr(SentAhead, "_lane", lambda self: log)
-    return log
+def both(log: Log, **options: Any) -> tuple[NodeFlowLoader, SentAhead]:
+    class Noted(SentAhead):
+        def _lane(self):
+            return log
 
-
-def both(**options: Any) -> tuple[NodeFlowLoader, SentAhead]:
     arguments = (NeighborSampler(random_graph(), [2, 3]), range(60), 16)
-    return NodeFlowLoader(*arguments, **options), SentAhead(*arguments, target=CPU, **options)
+    return NodeFlowLoader(*arguments, **options), Noted(*arguments, target=CPU, **options)
 
 
-def test_a_batch_is_sent_before_the_caller_gets_the_one_before(log: Log) -> None:
-    for batch in both()[1]:
+def test_a_batch_is_sent_before_the_caller_gets_the_one_before() -> None:
+    log = Log()
+    for batch in both(log)[1]:
         log.events.append(("step", int(batch.seeds[0])))
     one_of_each = [("sent", 0)]
     for first in (0, 16, 32):
@@ -57,8 +56,8 @@ def test_a_batch_is_sent_before_the_caller_gets_the_one_before(log: Log) -> None
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_sent_ahead_are_those_of_the_loader(workers: int, log: Log) -> None:
-    plain, ahead = both(shuffle=True, num_workers=workers, ndata=["x"])
+def test_batches_sent_ahead_are_those_of_the_loader(workers: int) -> None:
+    plain, ahead = both(Log(), shuffle=True, num_workers=workers, ndata=["x"])
     assert len(plain) == len(ahead) == 4
     for _ in range(2):
         assert [fingerprint(batch) for batch in ahead] == [fingerprint(batch) for batch in plain]
@@ -71,32 +70,31 @@ def test_batches_sent_ahead_are_those_of_the_loader(workers: int, log: Log) -> N
 
 @given(at=st.integers(0, 4), epoch=st.integers(0, 2))
 def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SentAhead, "_lane", lambda self: Log())
-        plain, ahead = both(shuffle=True)
-        for loader in (plain, ahead):
-            loader.set_epoch(epoch)
-        batches: Iterator[NodeFlow] = iter(ahead)
-        taken = [fingerprint(next(batches)) for _ in range(at)]
-        state = ahead.state_dict()
-        assert state["batch_number"] == at
-        whole = [fingerprint(batch) for batch in plain]
-        assert taken == whole[:at]
-        again = both(shuffle=True)[1]
-        again.load_state_dict(state)
-        if at < 4:
-            assert [fingerprint(batch) for batch in again] == whole[at:]
-        assert again.state_dict()["epoch"] == epoch
+    plain, ahead = both(Log(), shuffle=True)
+    for loader in (plain, ahead):
+        loader.set_epoch(epoch)
+    batches: Iterator[NodeFlow] = iter(ahead)
+    taken = [fingerprint(next(batches)) for _ in range(at)]
+    state = ahead.state_dict()
+    assert state["batch_number"] == at
+    whole = [fingerprint(batch) for batch in plain]
+    assert taken == whole[:at]
+    again = both(Log(), shuffle=True)[1]
+    again.load_state_dict(state)
+    if at < 4:
+        assert [fingerprint(batch) for batch in again] == whole[at:]
+    assert again.state_dict()["epoch"] == epoch
 
 
 def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for count, auto in ((2, "cpu"), (3, "cuda")):
-        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+    there = Mock()
+    monkeypatch.setattr(torch.cuda, "device_count", there)
+    for there.return_value, auto in ((2, "cpu"), (3, "cuda")):
         assert find_device("auto", several=True) == torch.device(auto)
         assert find_device("cuda", several=False) == torch.device("cuda")
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    there.return_value = 2
     with pytest.raises(ValueError, match="not there for 3 processes, a GPU each: torch sees 2"):
         find_device("cuda", several=True)
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import Cli, status, train, two_communities
+from _support.cli_tools import Cli, rows_of, status, train, two_communities
 from _support.training_tools import FAST, planted
 
 from nodeflow import Graph
@@ -25,7 +24,6 @@ from nodeflow.training import (
     write_predictions,
     write_top_links,
 )
-from nodeflow.training._predictions import write_outputs
 
 LINKS = FAST.replace(
     task="link", model="none", decoder="complex", embedding=8, negatives=10, chunk=16, dropout=0.0, epochs=1,
@@ -169,8 +167,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def predicted(place: Path, run: str, *options: str, file: str = "out.csv") -> list[dict[str, str]]:
     assert status(["predict", place / run, "--output", place / file, *options]) == 0
-    with (place / "out.csv").open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return rows_of(place / "out.csv")
 
 
 def best(place: Path, run: str) -> Trainer:
@@ -238,12 +235,10 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
         predicted(place, run)
         write(place / "python.csv", best(place, run))
         assert (place / "python.csv").read_bytes() == (place / "out.csv").read_bytes()
-    trainer = best(place, "nodes")
-    data = read_folder(place / "two")
-    write_predictions(str(place / "python.csv"), trainer, data.test)
-    outputs = trainer.outputs(data.test)
-    write_outputs(place / "outputs.csv", data.test, outputs, data, "classification")
-    assert (place / "python.csv").read_bytes() == (place / "outputs.csv").read_bytes()
+    predicted(place, "nodes", "--nodes", "test")
+    test = read_folder(place / "two").test
+    write_predictions(str(place / "python.csv"), best(place, "nodes"), test)
+    assert (place / "python.csv").read_bytes() == (place / "out.csv").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.run_files import read_log, read_run, read_state, read_tensors, run_of
 from _support.training_tools import FAST, planted
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.training import Checkpoints, Trainer, save
-from nodeflow.training._checkpoints import read_state, read_tensors
-from nodeflow.training._folder import Run, read_log
 
 ERRORS = (ValueError, OSError, KeyError)
 COUNT = 2000
@@ -86,7 +85,8 @@ def folder(tmp_path: Path) -> Path:
         Trainer(data, FAST.replace(epochs=2, hidden=4), checkpoints=Checkpoints(tmp_path)).run(),
         tmp_path,
     )
-    Run("debian", FAST.replace(dropout=0.5), "10min", 2).write(tmp_path)
+    start = FAST.replace(dropout=0.5).to_dict() | {"checkpoint_every": "10min", "processes": 2}
+    run_of(start).write(tmp_path)
     graph = data.graph
     src, dst = data.graph.edges()
     arrays = tmp_path / "arrays"
@@ -114,8 +114,8 @@ def folder(tmp_path: Path) -> Path:
 READERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "state.safetensors": (read_state, True),
     "checkpoint.safetensors": (read_tensors, True),
-    "run.toml": (lambda path: Run.read(path.parent).values(), False),
-    "log.csv": (lambda path: [record.__dict__ for record in read_log(path, "accuracy")], False),
+    "run.toml": (lambda path: read_run(path.parent).values(), False),
+    "log.csv": (lambda path: [record.__dict__ for record in read_log(path)], False),
     "arrays/edges.npz": (lambda path: contents(read_folder(path.parent)), True),
     "arrays/features.npz": (lambda path: contents(read_folder(path.parent)), True),
     "arrays/labels.npy": (lambda path: contents(read_folder(path.parent)), False),

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import Cli, rows_of, status
+from _support.run_files import write_tensors
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
-from nodeflow.training import open_finished
-from nodeflow.training._checkpoints import write_tensors
-from nodeflow.training._data import read_names
-from nodeflow.training._names import Names
+from nodeflow.training import _data, _names, open_finished
+
+Names = _names.Names
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -348,7 +348,7 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     parts = Path("parts")
     cli("partition", place, "--for processes --parts 2 --method hash --output parts")
     data = read_folder(place)
-    names = read_names(parts)
+    names = _data.read_names(parts)
     assert names is not None
     expected = Names.of(data)
     assert (names.classes, names.features, names.categories) == (
@@ -357,10 +357,10 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     learned = replace(names, schema=data.graph.schema)
     assert learned.rows(data, "").tolist() == [*range(40)]
     (parts / "names.safetensors").unlink()  # as cut in Python
-    assert read_names(parts) is None
+    assert _data.read_names(parts) is None
     write_tensors(parts / "names.safetensors", {}, {"classes": None})
     with pytest.raises(ValueError, match=r"names\.safetensors is damaged, or no file of names"):
-        read_names(parts)
+        _data.read_names(parts)
 
 
 def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli) -> None:

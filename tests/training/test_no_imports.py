@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status, two_communities
+from _support.run_files import run_of
 from _support.training_tools import FAST, planted
 
 from nodeflow import storage
@@ -29,7 +30,6 @@ from nodeflow.training import (
     open_trainer,
     save,
 )
-from nodeflow.training._folder import Run
 
 NAME = "module_that_a_file_names:make"
 MODULE = NAME.partition(":")[0]
@@ -45,7 +45,7 @@ def run(
     (tmp_path / f"{MODULE}.py").write_text("from nodeflow.nn import GraphSAGE as make\n")
     two_communities(tmp_path / "two")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.syspath_prepend("")
     sys.modules.pop(MODULE, None)
     words = ["train two", *SMALL, "--no-plot --output run --model", NAME]
     assert status(words) == 0
@@ -114,9 +114,9 @@ def test_what_only_reads_imports_nothing(run: Path, cli: Cli) -> None:
 
 
 def test_the_command_finds_modules_of_the_present_folder_only_for_a_model_that_is_named(
-    run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+    run: Path, cli: Cli
 ) -> None:
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    sys.path[:] = [place for place in sys.path if place]  # undone with the run
     cli.failure("evaluate", run)
     assert "" not in sys.path
     cli("evaluate", run, "--model", NAME)
@@ -170,7 +170,7 @@ def calls(place: Path) -> dict[str, Callable[[Path], object]]:
         Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(place / "run")).run(),
         place / "run",
     )
-    Run("debian", FAST).write(place / "run")
+    run_of(FAST.to_dict()).write(place / "run")
     folder = dict.fromkeys(
         ("edges.npz", "adjacency.npz", "features.npy", "labels.npy", "train.npy"), "data"
     )

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,8 +18,9 @@ from _support.training_tools import FAST, planted, without
 from nodeflow import __main__ as command
 from nodeflow.nn import GraphSAGE
 from nodeflow.ops import _products
-from nodeflow.training import Trainer, _cli, _links, _precision
+from nodeflow.training import Trainer, _cli, _precision
 
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 NARROW = FAST.replace(precision="bf16")
 
 
@@ -80,19 +82,11 @@ def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) 
     ]
 
 
-def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch, ranked: Any) -> None:
     processor(monkeypatch, torch.bfloat16)
-    seen = []
-    rank = _links.rank_links
-
-    def noted(*args: object, **options: object) -> object:
-        seen.append(torch.is_autocast_enabled("cpu"))
-        return rank(*args, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(_links, "rank_links", noted)
     data = planted()
     Trainer(data, NARROW.replace(task="link")).validate()
-    assert set(seen) == {False}
+    assert {is_narrow for _, is_narrow in ranked} == {False}
 
 
 # ---- how the command's threads wait
@@ -100,14 +94,14 @@ def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
     """The variables about waiting with which the command runs."""
-    for name in command.waiting._NAMES:
+    for name in WAITING:
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(_cli, "main", lambda: 7)
     assert command.main() == 7
-    found = {name: os.environ[name] for name in command.waiting._NAMES if name in os.environ}
-    for name in command.waiting._NAMES:
+    found = {name: os.environ[name] for name in WAITING if name in os.environ}
+    for name in WAITING:
         monkeypatch.setenv(name, "")  # undone at the end of the test
     return found
 
@@ -122,9 +116,7 @@ def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(
 
 def test_torchs_library_reads_it() -> None:
     """It prints at its start what it has read."""
-    environment = {
-        name: value for name, value in os.environ.items() if name not in command.waiting._NAMES
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in WAITING}
     done = subprocess.run(
         [sys.executable, "-m", "nodeflow", "--version"],
         env={**environment, "OMP_DISPLAY_ENV": "verbose"},

@@ -15,14 +15,11 @@ from test_typed_training import data as papers
 
 from nodeflow.datasets import Dataset
 from nodeflow.nn import ComplEx, GraphSAGE
-from nodeflow.training import Settings, Trainer, open_trainer
-from nodeflow.training._choices import MODELS
-from nodeflow.training._network import TypedInputs
-from nodeflow.training._recipes import RECIPES, Sizes
+from nodeflow.training import Settings, Trainer, TypedInputs, _choices, _recipes, open_trainer
 
 pytestmark = pytest.mark.usefixtures("here")
 
-KNOWLEDGE = RECIPES[0]
+KNOWLEDGE = _recipes.RECIPES[0]
 SMALL: dict[str, Any] = {"task": "link", "epochs": 1, "embedding": 8}
 
 
@@ -35,7 +32,7 @@ def taken(data: Dataset, **chosen: Any) -> Settings | None:
 def test_links_of_relations_without_features_take_the_recipe() -> None:
     trainer = Trainer(wheel(), Settings(**SMALL))
     assert trainer.recipe == KNOWLEDGE.name
-    others = KNOWLEDGE.others(Sizes(nodes=60, edges=180, steps=1))
+    others = KNOWLEDGE.others(_recipes.Sizes(nodes=60, edges=180, steps=1))
     assert trainer.settings.by_name().items() >= {**KNOWLEDGE.core, **others, **SMALL}.items()
     assert isinstance(trainer.task.decoder, ComplEx)
     assert trainer.task.num_relations == 3
@@ -50,15 +47,15 @@ def test_values_for_knowledge_graphs_have_no_jump() -> None:
     """
     sizes = [round(1.01**n) for n in range(500, 1200)]  # 145 to 150,000
     for edges in (0, 5_000, 40_000, 300_000):
-        n3 = [KNOWLEDGE.others(Sizes(nodes, edges, 1))["n3"] for nodes in sizes]
+        n3 = [KNOWLEDGE.others(_recipes.Sizes(nodes, edges, 1))["n3"] for nodes in sizes]
         assert all(a <= b <= 1.11 * a for a, b in pairwise(n3))
     for name in ("n3", "batch_size", "epochs"):
-        values = [KNOWLEDGE.others(Sizes(3_000, edges, 1))[name] for edges in sizes]
+        values = [KNOWLEDGE.others(_recipes.Sizes(3_000, edges, 1))[name] for edges in sizes]
         values = values if name == "batch_size" else values[::-1]
         assert all(a <= b <= 1.11 * a for a, b in pairwise(values))
     # those with which the figures of FB15k-237 and WN18RR were measured
     for nodes, edges in ((14_541, 310_116), (40_943, 93_003)):
-        values = KNOWLEDGE.others(Sizes(nodes, edges, 1))
+        values = KNOWLEDGE.others(_recipes.Sizes(nodes, edges, 1))
         assert (values["n3"], values["batch_size"], values["epochs"], values["patience"]) == (
             0.05,
             512,
@@ -71,7 +68,7 @@ def test_values_for_knowledge_graphs_have_no_jump() -> None:
 def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
     trainer = Trainer(papers(), Settings(target="paper", model=model, lr=0.02, hidden=8))
     settings = trainer.settings
-    own = MODELS[model].defaults
+    own = _choices.MODELS[model].defaults
     assert trainer.recipe == f"defaults of model {model!r}"
     assert (settings.model.norm, settings.model.dropout) == ("layer", own["dropout"])
     assert (settings.optimizer.lr, settings.model.hidden) == (0.02, 8)

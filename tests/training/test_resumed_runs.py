@@ -20,6 +20,7 @@ import torch
 from _support.cli_tools import SMALL, Cli, status
 from _support.effort import examples
 from _support.pages import environment
+from _support.run_files import read_state, write_state, write_tensors
 from _support.training_tools import FAST, check_goes_on, planted, same_result, stopped_at, without
 from hypothesis import given, strategies as st
 
@@ -27,7 +28,6 @@ from nodeflow import NodeFlow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Trainer, open_trainer
-from nodeflow.training._checkpoints import STATE, read_state, write_state, write_tensors
 
 RUNS = {
     "plain": FAST,
@@ -122,21 +122,25 @@ def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -
 
 def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved: list[tuple[int, int]] = []
-    monkeypatch.setattr(
-        Checkpoints, "save", lambda self, run: saved.append((run.epoch, run.batches_done))
-    )
-    Trainer(planted(), FAST.replace(epochs=5), checkpoints=Checkpoints(tmp_path, epochs=2)).run()
+
+    class Noted(Checkpoints):
+        def save(self, run):
+            saved.append((run.epoch, run.batches_done))
+
+    Trainer(planted(), FAST.replace(epochs=5), checkpoints=Noted(tmp_path, epochs=2)).run()
     assert saved == [(2, 0), (4, 0)]
     saved.clear()
     now = itertools.count(0, 40)  # every look at the clock is 40 seconds later
     monkeypatch.setattr("nodeflow.training._checkpoints.time.monotonic", lambda: next(now))
     Trainer(
-        planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)
+        planted(), FAST.replace(epochs=1), checkpoints=Noted(tmp_path, epochs=0, minutes=1)
     ).run()
     assert saved == [(0, 2)]
 
 
 # the file
+
+STATE = "state.safetensors"
 
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
@@ -191,17 +195,14 @@ def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+@pytest.mark.parametrize(("place", "name"), [(Path, "open"), (os, "fsync"), (Path, "replace")])
 def test_a_full_disk_keeps_the_last_state(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path))
 
     trainer.run()
     before = (tmp_path / STATE).read_bytes()
-    place, name = {"write": (Path, "open"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[
-        step
-    ]
     monkeypatch.setattr(place, name, Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left on device; a state saved before stays"):
         Checkpoints(tmp_path).save(trainer)

@@ -4,7 +4,6 @@ damaged.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -13,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli
+from _support.cli_tools import Cli, rows_of
+from _support.run_files import read_tensors, write_tensors
 from _support.training_tools import FAST, planted, train, without
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -21,7 +21,6 @@ from safetensors.torch import load_file, save_file
 import nodeflow
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model, save
-from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._folder import output_folder
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -99,8 +98,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "target": "",
     }
     assert metadata == {**expected, **further}
-    with written[1].open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(written[1])
     for row, record in zip(rows, result.records, strict=True):
         scores = {f"val_{name}": value for name, value in record.scores.items()}
         rates = {
@@ -277,11 +275,9 @@ def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
 
 
 def flipped(contents: bytes, bit: int) -> bytes:
-    return (
-        contents[: bit // 8]
-        + bytes([contents[bit // 8] ^ (1 << bit % 8)])
-        + contents[bit // 8 + 1 :]
-    )
+    changed = bytearray(contents)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.safetensors"])

@@ -4,6 +4,7 @@ reason.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,28 +15,24 @@ from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import status
+from _support.cli_tools import Cli, status
+from _support.run_files import read_run, run_of
 from _support.training_tools import FAST, planted, with_columns
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import HALO
 from nodeflow.distributed._orders import ORDERS
 from nodeflow.nn import DECODERS, GraphSAGE
-from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
-from nodeflow.training._choices import (
-    FACTS,
-    FEATURES,
-    LOSS,
-    NO_FEATURES,
-    NODES,
-    ONE,
-    ONE_TYPE,
-    WHOLE,
+from nodeflow.training import (
+    Settings,
+    Trainer,
+    _choices,
+    _fields,
+    _models,
+    _optimizers,
+    _samplers,
+    _settings,
 )
-from nodeflow.training._commands import SIDES
-from nodeflow.training._fields import Group, name_of
-from nodeflow.training._folder import Run
-from nodeflow.training._settings import FIELDS, GROUPS, conditions_of
 
 
 def test_usual_fanouts_are_those_of_the_sampler() -> None:
@@ -48,8 +45,9 @@ def test_a_file_holds_all_settings(tmp_path: Path) -> None:
     settings = FAST.replace(seed=-(2**62), lr=1 / 3, sampler_options={"replace": True, "prob": 'a "b"\n'},
         model_options={"order": "transform"}, metric="f1_macro", residual=True,
     )  # fmt: skip
-    Run("debian", settings, "10min").write(tmp_path)
-    assert Run.read(tmp_path) == Run("debian", settings, "10min")
+    run_of(settings.to_dict() | {"checkpoint_every": "10min"}).write(tmp_path)
+    back = read_run(tmp_path)
+    assert (back.data, back.settings, back.checkpoint_every) == ("debian", settings, "10min")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_a_file_holds_all_settings(tmp_path: Path) -> None:
 def test_a_wrong_file_of_settings(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(text)
     with pytest.raises(ValueError, match=rf"run\.toml.*{message}"):
-        Run.read(tmp_path)
+        read_run(tmp_path)
 
 
 SMALL: dict[str, Any] = {"batch_size": 64, "epochs": 1, "direction": "in"}
@@ -138,9 +136,13 @@ def reads() -> Iterator[set[str]]:
     that rules read.
     """
     read: set[str] = set()
-    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in fields(kind)}
+    names = {
+        (kind, one.name): _fields.name_of(one)
+        for kind in _settings.GROUPS.values()
+        for one in fields(kind)
+    }
 
-    def get(group: Group, attribute: str) -> Any:
+    def get(group: _fields.Group, attribute: str) -> Any:
         code = sys._getframe(1).f_code
         file = Path(code.co_filename)
         if file.parent.name == "training" and (
@@ -150,16 +152,16 @@ def reads() -> Iterator[set[str]]:
             read.add(names.get((type(group), attribute), ""))
         return object.__getattribute__(group, attribute)
 
-    Group.__getattribute__ = get  # type: ignore[method-assign, assignment]
+    _fields.Group.__getattribute__ = get  # type: ignore[method-assign, assignment]
     try:
         yield read
     finally:
-        del Group.__getattribute__
+        del _fields.Group.__getattribute__
 
 
 def test_other_values_are_of_all_settings() -> None:
-    assert set(OTHER) == set(FIELDS)
-    assert all(OTHER[name] != one.default for name, (_, one) in FIELDS.items())
+    assert set(OTHER) == set(_settings.FIELDS)
+    assert all(OTHER[name] != one.default for name, (_, one) in _settings.FIELDS.items())
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -177,11 +179,11 @@ def test_a_setting_is_read_or_refused(
         trainer = Trainer(data, Settings(**values))
         trainer.run()
     facts = {
-        "features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES,
-        "graph": WHOLE,
-        "processes": ONE,
+        "features": _choices.FEATURES if "feat" in data.graph.ndata else _choices.NO_FEATURES,
+        "graph": _choices.WHOLE,
+        "processes": _choices.ONE,
     }
-    facts |= {"loss": LOSS, "types": ONE_TYPE}
+    facts |= {"loss": _choices.LOSS, "types": _choices.ONE_TYPE}
     if values.get("task") != "link":
         facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
     accepted = {"task", "seed"}
@@ -256,28 +258,30 @@ def test_choices_are_those_that_are_made() -> None:
     assert set(_choices.HAS_N3) == {name for name in DECODERS if hasattr(DECODERS[name], "n3")}
     assert list(_choices.OPTIMIZERS) == list(_optimizers.OPTIMIZERS)
     assert list(_choices.SCHEDULES) == list(_optimizers.SCHEDULES)
-    order = FIELDS["order"][1].metadata
+    order = _settings.FIELDS["order"][1].metadata
     assert list(order["words"]["choices"]) == list(ORDERS)
     assert all(f"{name}: {kind.words}" in order["help"] for name, kind in ORDERS.items())
     assert Settings().compute.halo == HALO
 
 
-def test_the_command_has_the_choices_of_the_package() -> None:
-    _, commands = _cli._parsers()
-    options = {
-        (command, action.dest): action.choices
-        for command, parser in commands.items()
-        for action in parser._actions
-    }
-    assert options["partition", "method"] == ("random", "train-first", "metis", "ranges", "hash")
-    assert options["partition", "edges"] == ("in", "out")
-    assert set(options["build", "store"]) == {"int8", "float16", "bfloat16", "auto"}
-    assert set(options["predict", "side"]) == set(SIDES)
+def test_the_command_has_the_choices_of_the_package(cli: Cli) -> None:
+    for option, choices in {
+        "partition --method": ["random", "train-first", "metis", "ranges", "hash"],
+        "partition --edges": ["in", "out"],
+        "build --store": ["int8", "float16", "bfloat16", "auto"],
+        "predict --side": ["dst", "src"],
+    }.items():
+        command, name = option.split()
+        (shown,) = re.findall(rf"\[{name} {{(.+?)}}", " ".join(cli(command, "--help").split()))
+        assert sorted(shown.split(",")) == sorted(choices)
 
 
 def test_rules_name_settings() -> None:
-    for name in FIELDS:
-        for several in conditions_of(name):
-            assert {key for condition in several for key in condition} <= {*FIELDS, *FACTS}
-    assert "auto" in NODES
+    for name in _settings.FIELDS:
+        for several in _settings.conditions_of(name):
+            assert {key for condition in several for key in condition} <= {
+                *_settings.FIELDS,
+                *_choices.FACTS,
+            }
+    assert "auto" in _choices.NODES
     assert torch.get_num_threads() == 1

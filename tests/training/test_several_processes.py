@@ -13,13 +13,13 @@ import pytest
 import torch
 from _support.cli_tools import status
 from _support.processes import cases_that_run, made_once, run_processes
+from _support.run_files import run_of
 from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
 from nodeflow._processes.default_group import default_peers
 from nodeflow.datasets import Dataset
 from nodeflow.distributed import PeerError
 from nodeflow.training import Settings, Stopped, Trainer
-from nodeflow.training._folder import Run
 
 PLAIN = FAST.replace(dropout=0.0, epochs=2, batch_size=16, lr=0.01)
 LINKS = PLAIN.replace(
@@ -165,7 +165,7 @@ def parts_of(folder: Path, name: str) -> str:
 
 def outcome_on_parts(name: str, file: str) -> Any:
     """The same of a part in each process."""
-    run = Run.of(ON_PARTS[name].to_dict(), {"partitions": parts_of(Path(file).parent, name)})
+    run = run_of(ON_PARTS[name].to_dict(), partitions=parts_of(Path(file).parent, name))
     state = None
     # that of all processes, after some steps of the second epoch
     if name.endswith("control variates"):

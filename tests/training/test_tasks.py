@@ -21,10 +21,8 @@ from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import Metric
 from nodeflow.nn import GraphSAGE
-from nodeflow.training import Trainer, _predictions
-from nodeflow.training._models import MODELS
+from nodeflow.training import Trainer, _choices
 from nodeflow.training._predictions import check_predictions, write_outputs
-from nodeflow.training._samplers import METHODS
 
 WEIGHTED = {"fastgcn", "ladies", "random-walk", "saint", "cluster"}
 
@@ -50,8 +48,8 @@ def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
 # samplers and models
 
 
-@pytest.mark.parametrize("sampler", METHODS)
-@pytest.mark.parametrize("model", [model for model in MODELS if model != "none"])
+@pytest.mark.parametrize("sampler", _choices.SAMPLERS)
+@pytest.mark.parametrize("model", [model for model in _choices.MODELS if model != "none"])
 def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     """A run, or a message that names what to use instead; never a run that is biased."""
     options: dict[str, Any] = {"edge_type": "kind"} if model == "rgcn" else {}
@@ -483,7 +481,7 @@ def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "z.csv").read_text().splitlines() == ["node,value_0", "4,0.0", "0,2.0"]
     write_outputs(tmp_path / "x.npy", nodes, outputs, data, "classification")
     assert np.array_equal(np.load(tmp_path / "x.npy"), outputs.numpy())
-    monkeypatch.setattr(_predictions, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
         ImportError, match="Parquet files need pyarrow; install it with: pip install pyarrow"
     ):

@@ -4,7 +4,6 @@ off and killed.
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import subprocess
@@ -16,13 +15,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from _support.cli_tools import FILES, SMALL, status
+from _support.cli_tools import FILES, SMALL, rows_of, status
 from _support.pages import ROOT, environment
+from _support.run_files import read_state, run_of
 from _support.training_tools import planted
 from safetensors.torch import load_file
 
-from nodeflow.training._checkpoints import read_state
-from nodeflow.training._folder import Run
 from nodeflow.training._processes import own_store
 
 STRICT = environment() | {"PYTHONWARNINGS": "error"}
@@ -104,11 +102,10 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def log(folder: Path) -> list[list[float]]:
     """Epochs, losses and scores."""
-    with (folder / "log.csv").open(newline="") as file:
-        return [
-            [float(value) for name, value in row.items() if "second" not in name]
-            for row in csv.DictReader(file)
-        ]
+    return [
+        [float(value) for name, value in row.items() if "second" not in name]
+        for row in rows_of(folder / "log.csv")
+    ]
 
 
 def alone(place: Path, output: str, *options: str) -> Path:
@@ -275,14 +272,14 @@ def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
 def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) -> None:
     parts = {"partitions": str(tmp_path / "parts")}
     with pytest.raises(ValueError, match="data must be left out with parts of a graph"):
-        Run.of({"data": "debian", **parts})
+        run_of({"data": "debian", **parts})
     with pytest.raises(
         ValueError, match="partitions is for parts in several processes, and this is one"
     ):
-        Run.of(parts).dataset()
-    run = Run.of({"batch_size": 10, "processes": 3})
+        run_of(parts).dataset()
+    run = run_of({"batch_size": 10, "processes": 3})
     assert run.shared_by(5).settings.sampler.batch_size == 6
-    assert Run.of(run.shared_by(1).values()).settings.sampler.batch_size == 30
+    assert run_of(run.shared_by(1).values()).settings.sampler.batch_size == 30
     with pytest.raises(
         ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"
     ):

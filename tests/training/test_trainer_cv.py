@@ -16,7 +16,6 @@ import torch
 from _support.training_tools import FAST, planted, same_result, train, trained, without
 from torch import Tensor
 
-from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Trainer, save
@@ -114,9 +113,7 @@ def test_the_data_set_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("model", KINDS)
-def test_the_age_is_that_of_the_rows_that_training_read(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_age_is_that_of_the_rows_that_training_read(model: str) -> None:
     """Against a record of our own of who wrote when; rows of validation neither count nor are
     written.
     """
@@ -124,19 +121,20 @@ def test_the_age_is_that_of_the_rows_that_training_read(
     # the full pass at the start wrote all, before step 0
     written: dict[tuple[int, int], int] = defaultdict(int)
     step = 0
-    forward = VRModel.forward
 
-    def spy(self: VRModel, batch: NodeFlow, h: Tensor) -> Tensor:
+    def note(network: VRModel, inputs: Any) -> None:
         nonlocal step
-        if self.training:
+        batch, _ = inputs
+        if network.training:
             rows = [(i, v) for i in (1, 2) for v in batch.layers[i].parent_nid.tolist()]
             ages.append([step - written[row] for row in rows])
             step += 1
             written.update(dict.fromkeys(rows, step))
-        return forward(self, batch, h)
 
-    monkeypatch.setattr(VRModel, "forward", spy)
-    result = train(planted(), CV.replace(model=model, fanouts=(2, 2, 2), epochs=3, batch_size=20))
+    settings = CV.replace(model=model, fanouts=(2, 2, 2), epochs=3, batch_size=20)
+    trainer = Trainer(planted(), settings)
+    trainer.task.network.model.register_forward_pre_hook(note)
+    result = trainer.run()
     steps = 6  # of 110 training nodes
     assert len(ages) == 3 * steps
     assert set(ages[0]) == {0}

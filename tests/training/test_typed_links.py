@@ -4,7 +4,6 @@ command.
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli
+from _support.cli_tools import Cli, rows_of
 from _support.training_tools import check_goes_on
 
 from nodeflow import FullSampler, Graph, NodeFlow
@@ -219,8 +218,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     assert "is finished" in cli("train --resume", run)
     assert "60 nodes" in cli("predict", run, "--output", tmp_path / "all.csv", "--top 3")
     assert "90 nodes" in cli("predict", run, "--output", tmp_path / "src.npy", "--side src")
-    with (tmp_path / "all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "all.csv")
     assert len(rows) == 180
     assert {int(row["answer"]) - int(row["answer_local"]) for row in rows} == {60}
     assert all(row["node"] == row["local"] for row in rows)

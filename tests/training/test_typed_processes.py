@@ -13,6 +13,7 @@ import torch
 from _support.cli_tools import status
 from _support.processes import cases_that_run, made_once, run_processes
 from _support.ranks import Parts
+from _support.run_files import run_of
 from test_several_processes import close, outcome
 from test_typed_links import SHORT as SHORT_LINKS, papers as papers_with_links
 from test_typed_training import SHORT, papers
@@ -21,7 +22,6 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, PeerError
 from nodeflow.training import Settings
-from nodeflow.training._folder import Run
 from nodeflow.training._graph import check_features
 
 PLAIN = SHORT.replace(dropout=0.0, batch_size=16)
@@ -72,7 +72,7 @@ def settings_of(name: str, *, whole: bool = False, **changes: Any) -> Settings:
 
 def on_parts(name: str, file: str) -> Any:
     settings = settings_of(name)
-    run = Run.of(settings.chosen, {"partitions": str(Path(file).parent / parts_of(name))})
+    run = run_of(settings.chosen, partitions=str(Path(file).parent / parts_of(name)))
     return outcome(run.settings, run.dataset())
 
 

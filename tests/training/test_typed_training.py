@@ -4,14 +4,14 @@ another.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli
+from _support.cli_tools import SMALL, Cli, rows_of
+from _support.run_files import read_run
 from _support.training_tools import check_goes_on, same_result
 
 from nodeflow import FullSampler, Graph
@@ -20,7 +20,6 @@ from nodeflow.distributed import write_partitions
 from nodeflow.nn import TypedModel
 from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer, load_model
-from nodeflow.training._folder import Run
 
 MODELS = ("rgcn", "hgt", "typed")
 SHORT = Settings(
@@ -186,8 +185,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     assert "3 + 4 features, 3 classes, train/val/test 100/50/50" in printed
     cli("predict", run, "--output", tmp_path / "all.csv")
     cli("predict", run, "--output", tmp_path / "test.npy", "--nodes test")
-    with (tmp_path / "all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "all.csv")
     assert [(int(row["node"]), int(row["local"])) for row in rows] == [
         (95 + i, i) for i in range(200)
     ]
@@ -211,7 +209,7 @@ def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None
     assert "fanouts [{'writes': 3, 'paper cites paper': 2}" in cli(
         "train", tmp_path / "data", *short, "--output", run, *words
     )
-    settings = Run.read(run).settings
+    settings = read_run(run).settings
     assert settings.sampler.fanouts == (
         {"writes": 3, "paper cites paper": 2},
         {"writes": 4, "rev_cites": 1},

@@ -190,3 +190,21 @@ def test_threads_never_share_memory() -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert not wrong
+
+
+def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
+    above, below = (
+        csr.from_scipy(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
+    )
+    assert row_tools.concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
+    assert row_tools.concat_rows([row_tools.zero_rows(above, 0), below]).to_dense().tolist() == [
+        [0, 3]
+    ]
+    zeros = row_tools.zero_rows(above, 3)
+    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (
+        torch.sparse_csr,
+        torch.float32,
+        (3, 2),
+    )
+    assert not zeros.to_dense().any()
+    assert row_tools.zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
