@@ -113,7 +113,7 @@ rows begin.
 
 
 @pytest.mark.parametrize("script", TABLES)
-def test_a_script_prints_its_table(script: str, data: Path, tmp_path: Path) -> None:
+def test_a_script_prints_its_table(script, data, tmp_path):
     arguments, heads = TABLES[script]
     places = {"tmp": tmp_path, "data": data, "plot": tmp_path / "picture.png"}
     name, *job = script.split()
@@ -146,14 +146,14 @@ def _words(arguments: str, places: dict[str, Path]) -> list[str]:
         ("labor", ["--device", "cpu"], 2),
     ],
 )
-def test_compare_prints_a_table(job: str, more: list[str], count: int, tmp_path: Path) -> None:
+def test_compare_prints_a_table(job, more, count, tmp_path):
     options = ["--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path, *more]
     rows = rows_of(run("compare.py", job, *options), "| nodeflow")
     assert len(rows) == count
     assert all(float(row[1]) > 0 for row in rows)
 
 
-def test_compare_with_another_version(tmp_path: Path) -> None:
+def test_compare_with_another_version(tmp_path):
     options = [
         "--scale",
         8,
@@ -171,7 +171,7 @@ def test_compare_with_another_version(tmp_path: Path) -> None:
     assert rows[0][3] == rows[1][3]  # the same edges, since it is the same version
 
 
-def test_calls_print_two_tables(tmp_path: Path) -> None:
+def test_calls_print_two_tables(tmp_path):
     rows = rows_of(
         run("calls.py", "--rounds", 1, "--scale", 8, "--edge-factor", "4", "--data", tmp_path)
     )
@@ -181,7 +181,7 @@ def test_calls_print_two_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
-def test_control_variates_print_tables(job: str, size: int, data: Path, tmp_path: Path) -> None:
+def test_control_variates_print_tables(job, size, data, tmp_path):
     options = [
         "--data",
         data,
@@ -200,7 +200,7 @@ def test_control_variates_print_tables(job: str, size: int, data: Path, tmp_path
     assert (tmp_path / "picture.png").exists() == (job != "time")
 
 
-def test_the_speed_of_control_variates_prints_tables(data: Path, tmp_path: Path) -> None:
+def test_the_speed_of_control_variates_prints_tables(data, tmp_path):
     options = [
         "--data",
         data,
@@ -224,7 +224,7 @@ def test_the_speed_of_control_variates_prints_tables(data: Path, tmp_path: Path)
     assert all(float(row[1]) >= 0 for row in rows)
 
 
-def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
+def test_the_graph_is_symmetric_without_loops_or_repeats():
     sys.path.insert(0, str(SCRIPTS))
     try:
         from rmat import rmat
@@ -237,7 +237,7 @@ def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
     assert (rmat(7, 4) != adjacency).nnz == 0
 
 
-def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
+def test_precision_prints_times_and_accuracies(tmp_path):
     options = ["--scale", 14, "--edge-factor", "4", "--data", tmp_path]
     rows = rows_of(run("precision.py", "--sets", "rmat", "--threads", 1, "--rounds", 1, *options))[
         1:
@@ -252,7 +252,7 @@ def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == ["0", "1", "mean"]
 
 
-def test_processes_print_tables_and_equal_hashes() -> None:
+def test_processes_print_tables_and_equal_hashes():
     tiny = (
         "--processes 1 2 --methods ranges hash --steps 2 --rounds 1 --epochs 1 --width 4 "
         "--batch-size 4096 --hidden 4"
@@ -278,7 +278,7 @@ def test_processes_print_tables_and_equal_hashes() -> None:
     assert all(float(row[2]) < 1e-4 for row in losses)
 
 
-def test_typed_tasks_print_scores(tmp_path: Path) -> None:
+def test_typed_tasks_print_scores(tmp_path):
     rng = np.random.default_rng(0)
     edges = {
         "edge/paper/by/author": rng.integers(0, 20, (2, 80)).astype(np.int32),

@@ -38,7 +38,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_edits_reach_what_lies_behind_checksums(fuzz: ModuleType, tmp_path: Path) -> None:
+def test_edits_reach_what_lies_behind_checksums(fuzz, tmp_path):
     from edits import FITTED, INSIDE, SIGNED, edit, edited, place_files
 
     Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.arange(3.0)}).save(tmp_path / "graph")
@@ -68,7 +68,7 @@ def test_edits_reach_what_lies_behind_checksums(fuzz: ModuleType, tmp_path: Path
         Graph.open(tmp_path / "cut")
 
 
-def test_edits_sign_checkpoints(fuzz: ModuleType, tmp_path: Path) -> None:
+def test_edits_sign_checkpoints(fuzz, tmp_path):
     from edits import SIGNED, edit, edited
 
     path = tmp_path / "a.safetensors"
@@ -85,7 +85,7 @@ def test_edits_sign_checkpoints(fuzz: ModuleType, tmp_path: Path) -> None:
                 read_tensors(tmp_path / "b.safetensors")
 
 
-def test_a_reader_that_fails_is_found(fuzz: ModuleType, tmp_path: Path) -> None:
+def test_a_reader_that_fails_is_found(fuzz, tmp_path):
     """Also without atheris: hypothesis then draws the scripts."""
     target = fuzz.Target("npy", tmp_path)
     folder = tmp_path / "findings"

@@ -42,7 +42,7 @@ def uniform_draws(graph: Graph, k: int, *, fault: int = 0, ids: bool = True) -> 
     return as_sampler(draw, graph, 1, fanouts=[k], replace=True)
 
 
-def test_foreign_samplers_are_judged() -> None:
+def test_foreign_samplers_are_judged():
     # a function knows no filter
     checks = [name for name in SAMPLER_CHECKS if name != "excluded"]
     report = check_sampler(lambda g: uniform_draws(g, 2), graph=graph_of_all(), checks=checks)
@@ -57,7 +57,7 @@ def test_foreign_samplers_are_judged() -> None:
         ]
 
 
-def test_foreign_edges_that_are_not_in_the_graph() -> None:
+def test_foreign_edges_that_are_not_in_the_graph():
     graph = Graph.from_edges([1, 2], [0, 0])
     strange = as_sampler(lambda seeds, seed: [([1, 0], [0, 0], None, None)], graph, 1)
     with pytest.raises(
@@ -83,7 +83,7 @@ def test_foreign_edges_that_are_not_in_the_graph() -> None:
     assert (weighted.parent_eid.tolist(), weighted.weight.tolist()) == ([1, 0], [3.0, 4.0])
 
 
-def test_any_error_of_a_foreign_sampler_is_a_failure() -> None:
+def test_any_error_of_a_foreign_sampler_is_a_failure():
     def draw(seeds: torch.Tensor, seed: int) -> Any:
         raise RuntimeError("no such operator")
 
@@ -118,7 +118,7 @@ def trees_of_past(graph: Graph, k: int = 2, *, late: bool = False) -> Any:
     return as_sampler(draw, graph, 2, fanouts=[k, k], time="time")
 
 
-def test_foreign_samplers_with_times() -> None:
+def test_foreign_samplers_with_times():
     checks = [
         "structure",
         "edges",
@@ -150,7 +150,7 @@ def test_foreign_samplers_with_times() -> None:
         sampler([0], times=[1])
 
 
-def test_foreign_trees_and_nodes_that_draw_once() -> None:
+def test_foreign_trees_and_nodes_that_draw_once():
     graph = Graph.from_edges([1, 0], [0, 1])
     for tree, words in (
         (None, "with trees, fn must return five arrays"),

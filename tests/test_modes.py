@@ -56,6 +56,6 @@ def files_that_speak_of(mode: Mode) -> list[str]:
     return speaking
 
 
-def test_few_files_outside_its_rooms_speak_of_a_mode() -> None:
+def test_few_files_outside_its_rooms_speak_of_a_mode():
     counts = {name: len(files_that_speak_of(mode)) for name, mode in MODES.items()}
     assert {name: count for name, count in counts.items() if count > MODES[name].most} == {}

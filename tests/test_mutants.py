@@ -48,7 +48,7 @@ MUTANTS = {
 }
 
 
-def test_mutants_are_one_change_each_and_none_of_texts_and_annotations() -> None:
+def test_mutants_are_one_change_each_and_none_of_texts_and_annotations():
     mutants = load("mutants").mutants_of("a.py", SOURCE)
     source = SOURCE.encode()
     places = set()
@@ -64,5 +64,5 @@ def test_mutants_are_one_change_each_and_none_of_texts_and_annotations() -> None
 @pytest.mark.parametrize(
     ("killed", "of", "low", "high"), [(10, 10, 0.7225, 1.0), (90, 100, 0.8256, 0.9448)]
 )
-def test_interval_is_wilsons(killed: int, of: int, low: float, high: float) -> None:
+def test_interval_is_wilsons(killed, of, low, high):
     assert load("mutants").interval(killed, of) == pytest.approx((low, high), abs=1e-4)

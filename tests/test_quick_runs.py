@@ -50,7 +50,7 @@ def quick_cases(seed: str) -> list[str]:
     return [item.nodeid for item in items if not item.is_slow]
 
 
-def test_a_quick_run_draws_cases_by_its_seed() -> None:
+def test_a_quick_run_draws_cases_by_its_seed():
     quick = quick_cases("7")
     names = ("one", "some", "many", "three")
     counts = {name: sum(test.startswith(f"test_{name}[") for test in quick) for name in names}
@@ -64,7 +64,7 @@ def test_a_quick_run_draws_cases_by_its_seed() -> None:
     }
 
 
-def test_tests_of_the_same_parameters_draw_the_same() -> None:
+def test_tests_of_the_same_parameters_draw_the_same():
     names = [f"{sampler}-{kind}" for sampler in "abc" for kind in ("float32", "float64", "int64")]
     for seed in "1234":
         items: list[Any] = [
@@ -81,7 +81,7 @@ def test_tests_of_the_same_parameters_draw_the_same() -> None:
         assert any(name.endswith(f"-{kind}") for name in drawn[:-1])
 
 
-def test_a_slow_run_has_all_cases_that_a_quick_one_may_leave_out() -> None:
+def test_a_slow_run_has_all_cases_that_a_quick_one_may_leave_out():
     items = session()
     leave_further_cases(items, "7", all_are_slow=True)
     slow = {item.nodeid for item in items if item.is_slow}

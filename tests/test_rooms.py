@@ -33,11 +33,11 @@ SECOND_DOORS = {"nodeflow.sampling.base"}
 """Public modules within a room, for those who write their own."""
 
 
-def test_every_room_is_in_the_order() -> None:
+def test_every_room_is_in_the_order():
     assert sorted({room_of(path) for path in files()}) == sorted(ROOMS)
 
 
-def test_imports_point_down() -> None:
+def test_imports_point_down():
     """Type-only imports and imports within functions count like all others."""
     up = [
         f"{path.relative_to(PACKAGE)}:{line} imports {module} {name}"
@@ -49,7 +49,7 @@ def test_imports_point_down() -> None:
 
 
 @pytest.mark.parametrize("room", INSIDE)
-def test_imports_within_a_room_of_several_point_down(room: str) -> None:
+def test_imports_within_a_room_of_several_point_down(room):
     order = INSIDE[room]
     up = []
     for path in files():
@@ -64,7 +64,7 @@ def test_imports_within_a_room_of_several_point_down(room: str) -> None:
     assert up == []
 
 
-def test_a_name_stands_for_one_class() -> None:
+def test_a_name_stands_for_one_class():
     """But for the classes of other libraries' interfaces (``compat``), which have their names."""
     places: dict[str, list[str]] = {}
     for path in files():
@@ -76,14 +76,14 @@ def test_a_name_stands_for_one_class() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_files_behind_a_door_are_private_by_name() -> None:
+def test_files_behind_a_door_are_private_by_name():
     for path in files():
         inside = path.relative_to(PACKAGE).parts
         if len(inside) > 1 and not inside[0].startswith("_") and inside[-1] != "__init__.py":
             assert any(part.startswith("_") for part in inside), f"{path} looks public"
 
 
-def test_other_rooms_come_through_their_door() -> None:
+def test_other_rooms_come_through_their_door():
     """The files of a room without an underscore are its own; rooms below all others have no
     doors.
     """
@@ -99,7 +99,7 @@ def test_other_rooms_come_through_their_door() -> None:
     assert past == []
 
 
-def test_autograd_lives_in_ops_only() -> None:
+def test_autograd_lives_in_ops_only():
     for path in files():
         if "torch.autograd" in path.read_text(encoding="utf-8").replace(
             "torch.autograd.gradcheck", ""
@@ -107,7 +107,7 @@ def test_autograd_lives_in_ops_only() -> None:
             assert room_of(path) == "ops", path
 
 
-def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
+def test_compiled_loops_know_neither_torch_nor_classes_of_the_package():
     for path in (PACKAGE / "_kernels").rglob("*.py"):
         modules = {name.split(".")[0] for name in imported_by(path)}
         assert modules <= {
@@ -130,7 +130,7 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
         }, path
 
 
-def test_nothing_asks_how_the_package_was_installed() -> None:
+def test_nothing_asks_how_the_package_was_installed():
     """It runs in a folder of the path, too, where Python knows no version of it. The command asks
     for the version of torch.
     """
@@ -139,7 +139,7 @@ def test_nothing_asks_how_the_package_was_installed() -> None:
 
 
 @pytest.mark.parametrize("folder", ["draw", "reduce"])
-def test_every_file_of_compiled_loops_is_listed(folder: str) -> None:
+def test_every_file_of_compiled_loops_is_listed(folder):
     """For readers, in the docstrings of ``draw`` and ``reduce``."""
     room = PACKAGE / "_kernels" / folder
     words = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
@@ -162,14 +162,14 @@ def imported_by(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("room", PUBLIC)
-def test_a_door_lists_what_is_public(room: str) -> None:
+def test_a_door_lists_what_is_public(room):
     module = import_module(f"nodeflow.{room}")
     for name in module.__all__:
         assert hasattr(module, name), f"nodeflow.{room}.{name}"
         assert not name.startswith("_")
 
 
-def test_the_top_shows_its_public_names_and_nothing_else() -> None:
+def test_the_top_shows_its_public_names_and_nothing_else():
     assert dir(nodeflow) == sorted([*nodeflow.__all__, "__version__", "random"])
     assert set(PUBLIC) <= {*nodeflow.__all__, "random"}
     assert "random" not in nodeflow.__all__  # "import *" must not hide Python's module
@@ -177,7 +177,7 @@ def test_the_top_shows_its_public_names_and_nothing_else() -> None:
         assert hasattr(nodeflow, name), name
 
 
-def test_a_name_at_the_top_is_that_of_its_room() -> None:
+def test_a_name_at_the_top_is_that_of_its_room():
     doors = [import_module(f"nodeflow.{room}") for room in PUBLIC]
     for name in set(nodeflow.__all__) - set(PUBLIC) - {"ALL"}:
         owners = [door for door in doors if name in door.__all__]
@@ -185,14 +185,14 @@ def test_a_name_at_the_top_is_that_of_its_room() -> None:
         assert getattr(owners[0], name) is getattr(nodeflow, name)
 
 
-def test_no_name_is_public_in_two_rooms() -> None:
+def test_no_name_is_public_in_two_rooms():
     seen: dict[str, str] = {}
     for room in (*PUBLIC, *(door.removeprefix("nodeflow.") for door in SECOND_DOORS)):
         for name in import_module(f"nodeflow.{room}").__all__:
             assert seen.setdefault(name, room) == room, f"{name} is in {seen[name]} and {room}"
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'kernels'"):
         nodeflow.kernels  # noqa: B018
 
@@ -201,7 +201,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 # the documents
 
 
-def test_the_index_says_what_every_public_room_has() -> None:
+def test_the_index_says_what_every_public_room_has():
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     table = text.partition("## The modules")[2].partition("\n## ")[0]
     named = {
@@ -212,7 +212,7 @@ def test_the_index_says_what_every_public_room_has() -> None:
     assert named == set(PUBLIC)
 
 
-def test_the_architecture_page_shows_the_rooms() -> None:
+def test_the_architecture_page_shows_the_rooms():
     """Its table has the rooms from top to bottom, and what each one imports directly."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = [
@@ -252,7 +252,7 @@ print(json.dumps(found))
 """
 
 
-def test_importing_the_package_is_light() -> None:
+def test_importing_the_package_is_light():
     """What is loaded beside torch after ``import nodeflow``, and after the first batch, in a
     process of its own.
 

@@ -109,11 +109,11 @@ def faults_by_file(*, is_left: bool) -> dict[str, list[str]]:
     return faulty
 
 
-def test_a_statement_says_one_thing() -> None:
+def test_a_statement_says_one_thing():
     assert faults_by_file(is_left=False) == {}
 
 
-def test_a_room_that_is_open_leaves_the_list() -> None:
+def test_a_room_that_is_open_leaves_the_list():
     assert {file.split("/")[0] for file in faults_by_file(is_left=True)} == LEFT
 
 
@@ -122,12 +122,12 @@ def test_a_room_that_is_open_leaves_the_list() -> None:
     ["a, b = x, y", "a = (x if c else y) + (x if d else y)", "a = [[i for i in j] for j in k]",
      "a = f(g(h(i(x))))", f"a = [{'x, ' * 41}]"],
 )  # fmt: skip
-def test_packed_statements_are_found(statement: str) -> None:
+def test_packed_statements_are_found(statement):
     assert len(faults_of(statement)) == 1
 
 
 @pytest.mark.parametrize(
     "statement", ["a, b = b, a", "a, b = b, a + b", "a, b = f()", "a = f(g(h(x)))"]
 )
-def test_plain_statements_are_left_alone(statement: str) -> None:
+def test_plain_statements_are_left_alone(statement):
     assert faults_of(statement) == []

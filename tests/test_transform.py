@@ -23,7 +23,7 @@ def same_nodes(one: Graph, other: Graph) -> bool:
 
 
 @given(some_graphs)
-def test_reverse_turns_every_edge_and_keeps_ids_and_columns(graph: Graph) -> None:
+def test_reverse_turns_every_edge_and_keeps_ids_and_columns(graph):
     turned = reverse(graph)
     assert ends_of(turned) == [(v, u) for u, v in ends_of(graph)]
     assert same_nodes(graph, turned)
@@ -32,7 +32,7 @@ def test_reverse_turns_every_edge_and_keeps_ids_and_columns(graph: Graph) -> Non
 
 
 @given(some_graphs)
-def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -> None:
+def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph):
     both = add_reverse_edges(graph, mark="added")
     own = ends_of(graph)
     turned = [e for e, (u, v) in enumerate(own) if u != v]
@@ -49,7 +49,7 @@ def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -
 
 
 @given(some_graphs)
-def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph: Graph) -> None:
+def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph):
     looped = add_self_loops(graph, mark="added")
     assert ends_of(looped) == ends_of(graph) + [(v, v) for v in range(graph.num_nodes)]
     assert same_nodes(graph, looped)
@@ -60,12 +60,12 @@ def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph: Graph) -> 
 
 
 @given(graphs(max_nodes=4, max_edges=8))
-def test_symmetric_means_every_edge_has_its_reverse_as_often(graph: Graph) -> None:
+def test_symmetric_means_every_edge_has_its_reverse_as_often(graph):
     count = Counter(ends_of(graph))
     assert is_symmetric(graph) == all(count[v, u] == times for (u, v), times in count.items())
 
 
-def test_sparse_columns_are_carried_along() -> None:
+def test_sparse_columns_are_carried_along():
     rows = np.array([[0, 2.0], [0, 0], [3, 0]])
     columns = {"s": scipy.sparse.csr_array(rows)}
     graph = Graph.from_edges(
@@ -83,7 +83,7 @@ def test_sparse_columns_are_carried_along() -> None:
     assert turned.edata["s"].to_dense().tolist() == rows.tolist()
 
 
-def test_the_graph_given_is_not_changed() -> None:
+def test_the_graph_given_is_not_changed():
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.tensor([1.0, 2.0])})
     for change in (reverse, add_reverse_edges, add_self_loops):
         change(graph)
@@ -93,7 +93,7 @@ def test_the_graph_given_is_not_changed() -> None:
 
 
 @given(some_graphs)
-def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> None:
+def test_edge_norms_are_entries_of_the_normalised_adjacency(graph):
     leaving = Counter(u for u, _ in ends_of(graph))
     entering = Counter(v for _, v in ends_of(graph))
     wanted = {
@@ -114,7 +114,7 @@ def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> Non
     torch.testing.assert_close(sums, (graph.in_degrees() > 0).float())
 
 
-def test_what_self_loops_have_in_edge_columns() -> None:
+def test_what_self_loops_have_in_edge_columns():
     columns = {"kind": torch.tensor([2, 1]), "w": torch.tensor([[0.5, 1.0], [2.0, 3.0]])}
     graph = Graph.from_edges([0, 1], [1, 0], edata=columns)
     made = add_self_loops(graph, edata={"kind": 7, "w": 1.5})
@@ -124,7 +124,7 @@ def test_what_self_loops_have_in_edge_columns() -> None:
 
 
 @given(some_graphs, st.data())
-def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> None:
+def test_filtered_edges_count_in_no_norm(graph, data):
     mask = torch.from_numpy(data.draw(masks(graph)))
     src, dst = graph.edges()
     rest = Graph.from_edges(src[mask], dst[mask], num_nodes=graph.num_nodes)

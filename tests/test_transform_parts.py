@@ -37,7 +37,7 @@ def check_columns(part: Graph, graph: Graph, nodes: list[int], edges: list[int])
 
 
 @given(some_graphs, st.data())
-def test_subgraphs_have_all_edges_among_their_nodes(graph: Graph, data: st.DataObject) -> None:
+def test_subgraphs_have_all_edges_among_their_nodes(graph, data):
     everything = list(range(graph.num_nodes))
     nodes = data.draw(st.permutations(everything))[: data.draw(st.integers(0, graph.num_nodes))]
     part = subgraph(graph, nodes)
@@ -54,7 +54,7 @@ def test_subgraphs_have_all_edges_among_their_nodes(graph: Graph, data: st.DataO
 
 
 @given(some_graphs, st.data())
-def test_subgraphs_of_subgraphs_map_back_step_by_step(graph: Graph, data: st.DataObject) -> None:
+def test_subgraphs_of_subgraphs_map_back_step_by_step(graph, data):
     nodes = data.draw(st.permutations(range(graph.num_nodes)))
     one = subgraph(graph, nodes[: len(nodes) // 2 + 1])
     two = subgraph(one, range(one.num_nodes)[::-1])
@@ -63,9 +63,7 @@ def test_subgraphs_of_subgraphs_map_back_step_by_step(graph: Graph, data: st.Dat
 
 
 @given(some_graphs, st.data())
-def test_filtered_graphs_keep_nodes_and_the_order_of_edges(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_filtered_graphs_keep_nodes_and_the_order_of_edges(graph, data):
     array = data.draw(masks(graph))
     kept = np.flatnonzero(array).tolist()
     graph.edata["keep"] = torch.from_numpy(array)
@@ -78,7 +76,7 @@ def test_filtered_graphs_keep_nodes_and_the_order_of_edges(
 
 
 @given(some_graphs, st.data())
-def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.DataObject) -> None:
+def test_reordered_graphs_are_the_same_but_for_names(graph, data):
     order = data.draw(st.permutations(range(graph.num_nodes)))
     made = reorder(graph, order)
     assert [(order[u], order[v]) for u, v in ends_of(made)] == ends_of(graph)
@@ -97,7 +95,7 @@ def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.Data
         assert np.array_equal(counts.toarray()[np.ix_(order, order)], moved.toarray())
 
 
-def test_sparse_columns_go_with_their_rows() -> None:
+def test_sparse_columns_go_with_their_rows():
     eye = scipy.sparse.eye_array(3, format="csr")
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": eye}, edata={"s": eye})
     part = subgraph(graph, [2, 0])
@@ -116,9 +114,7 @@ def two_ways(num_pairs: int) -> Graph:
 
 
 @given(some_graphs, st.integers(0, 50), st.sampled_from(["nodes", "edges"]), st.data())
-def test_splits_are_disjoint_and_of_the_sizes_asked_for(
-    graph: Graph, seed: int, of: str, data: st.DataObject
-) -> None:
+def test_splits_are_disjoint_and_of_the_sizes_asked_for(graph, seed, of, data):
     total = graph.num_nodes if of == "nodes" else graph.num_edges
     among = data.draw(
         st.none() | st.permutations(range(total)).map(lambda ids: list(ids)[: len(ids) // 2 + 1])
@@ -154,7 +150,7 @@ def test_splits_are_disjoint_and_of_the_sizes_asked_for(
             )
 
 
-def test_both_ways_of_an_edge_fall_into_one_part() -> None:
+def test_both_ways_of_an_edge_fall_into_one_part():
     graph = two_ways(100)
     train, test = random_split(graph, counts=[80, 20], of="edges", seed=3)
     assert (len(train), len(test)) == (160, 40)
@@ -163,7 +159,7 @@ def test_both_ways_of_an_edge_fall_into_one_part() -> None:
 
 
 @pytest.mark.parametrize("of", ["nodes", "edges"])
-def test_every_split_is_equally_likely(of: str) -> None:
+def test_every_split_is_equally_likely(of):
     """Chi-squared over the 24 orders of 4 items; the bound is passed by chance once in a
     million.
     """
@@ -177,7 +173,7 @@ def test_every_split_is_equally_likely(of: str) -> None:
     assert chi_square(np.array(list(found.values()))) < 1
 
 
-def test_an_empty_graph_has_empty_parts() -> None:
+def test_an_empty_graph_has_empty_parts():
     empty = Graph([0], [])
     nothing = np.zeros(0, np.bool_)
     for graph in (subgraph(empty, []), reorder(empty, []), filter_edges(empty, nothing)):

@@ -26,7 +26,7 @@ def run(script: str, *arguments: str) -> tuple[str, list[list[str]]]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="faults happen in forked processes")
-def test_faults() -> None:
+def test_faults():
     kinds = ["--kinds", "kill at", "full disk", "no memory, tensor k"]
     _, rows = run(
         "faults.py", "--only", "EmbeddingTable, files", "--kills", "2", "--disks", "1", *kinds
@@ -40,13 +40,13 @@ def test_faults() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_soak() -> None:
+def test_soak():
     """With one sample, which is compared with itself."""
     _, rows = run("soak.py", "--batches", "4", "--every", "4", "--only", "files")
     assert [row[:2] for row in rows] == [["files", "4"]]
 
 
-def test_alarms() -> None:
+def test_alarms():
     text, rows = run(
         "alarms.py", "--seeds", "2", "--families", "labor", "full", "--checks", "structure", "pairs"
     )
@@ -54,7 +54,7 @@ def test_alarms() -> None:
     assert [row[:3] for row in rows] == [["0.01", "0.03", "0"], ["1e-06", "3e-06", "0"]]
 
 
-def test_judge() -> None:
+def test_judge():
     text, rows = run("judge.py", "--checks", "edges", "fanouts")
     assert "DGL GraphBolt is left out: no --graphbolt PYTHON" in text
     assert {row[0].split()[0] for row in rows} == {"nodeflow"}

@@ -30,14 +30,14 @@ FORMS: dict[str, Callable[[list[int]], Iterable[int]]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_edges_in_other_forms(form: str) -> None:
+def test_edges_in_other_forms(form):
     make: Any = FORMS[form]
     src, dst = Graph.from_edges(make(SRC), make(DST)).edges()
     assert (src.tolist(), dst.tolist()) == (SRC, DST)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ids_in_other_forms(form: str) -> None:
+def test_ids_in_other_forms(form):
     graph = Graph.from_edges(SRC, DST)
     make = FORMS[form]
     given: Any = make([2, 0])
@@ -56,29 +56,29 @@ def test_ids_in_other_forms(form: str) -> None:
         np.arange(3, -1, -1)[::-1],
     ],
 )
-def test_columns_in_other_forms(column: Any) -> None:
+def test_columns_in_other_forms(column):
     assert Frame(4, {"x": column})["x"].tolist() == [0, 1, 2, 3]
     assert Frame(4, {"x": np.asarray(column)[::-1]})["x"].tolist() == [3, 2, 1, 0]
 
 
-def test_bools_of_numpy_are_flags(tmp_path: Any) -> None:
+def test_bools_of_numpy_are_flags(tmp_path):
     graph = Graph.from_edges(SRC, DST)
     graph.save(tmp_path / "graph", overwrite=np.False_)  # type: ignore[arg-type]
     assert Graph.open(tmp_path / "graph", verify=np.True_).num_edges == 5  # type: ignore[arg-type]
 
 
-def test_edges_of_a_graph_stay_within_it() -> None:
+def test_edges_of_a_graph_stay_within_it():
     with pytest.raises(IndexError, match="indices"):
         Edges([0, 1], [-1], None)
 
 
-def test_layers_ask_for_as_many_as_there_are() -> None:
+def test_layers_ask_for_as_many_as_there_are():
     """Without replacement a size beyond the population is the population."""
     graph = Graph.from_edges(SRC, DST)
     assert NeighborSampler(graph, [10**12])([2]).flow_sizes == (2,)
 
 
-def test_a_structure_shares_its_tensors() -> None:
+def test_a_structure_shares_its_tensors():
     from nodeflow.ops import Structure
 
     indptr = torch.tensor([0, 1])

@@ -56,7 +56,7 @@ def refusal(row: Row, names: dict[str, Any]) -> tuple[str, float, int]:
 
 @pytest.mark.cases(len(TABLE))  # all of them in a quick run too: few take a millisecond
 @pytest.mark.parametrize("row", TABLE, ids=[row.call[:80] for row in TABLE])
-def test_it_is_refused(row: Row, names: dict[str, Any]) -> None:
+def test_it_is_refused(row, names):
     message, seconds, taken = refusal(row, names)
     if seconds >= LONG or taken >= MOST:  # it may have compiled loops, once
         _, seconds, taken = refusal(row, names)
@@ -67,14 +67,14 @@ def test_it_is_refused(row: Row, names: dict[str, Any]) -> None:
     assert not any(words in message for words in PYTHONS), f"a message of Python: {message}"
 
 
-def test_every_public_callable_has_a_right_call_or_an_excuse() -> None:
+def test_every_public_callable_has_a_right_call_or_an_excuse():
     known = {*prepared.BASE, *prepared.EXCUSES}
     assert [name for name, _ in callables.public() if name not in known] == []
     everything = {name for name, _ in (*callables.public(), *callables.methods())}
     assert sorted(known - everything) == []
 
 
-def test_every_flag_of_a_method_is_in_the_table() -> None:
+def test_every_flag_of_a_method_is_in_the_table():
     assert [
         name
         for name, method in callables.methods()
@@ -82,7 +82,7 @@ def test_every_flag_of_a_method_is_in_the_table() -> None:
     ] == []
 
 
-def test_the_table_is_large() -> None:
+def test_the_table_is_large():
     assert len(TABLE) >= 250
     assert len({row.call for row in TABLE}) == len(TABLE)
 

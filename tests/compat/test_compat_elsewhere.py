@@ -52,23 +52,21 @@ GRAPH = """
     ],
     ids=["dgl", "DGLGraph", "contrib", "sampling", "sampler"],
 )
-def test_every_old_name_is_there_or_names_the_page(
-    owner: object, present: str, missing: str
-) -> None:
+def test_every_old_name_is_there_or_names_the_page(owner, present, missing):
     assert set(present.split()) <= set(dir(owner))
     for name in [*missing.split(), "nonsense"]:
         with pytest.raises(AttributeError, match=f"has no '{name}': .*{PAGE}"):
             getattr(owner, name)
 
 
-def test_errors_name_a_page_that_there_is() -> None:
+def test_errors_name_a_page_that_there_is():
     text = (ROOT / "docs" / "coming-from-dgl.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {PAGE}\n")
     with pytest.raises(AttributeError, match=r"use g.ndata.pop\(key\); the page"):
         DGLGraph().pop_n_repr("x")
 
 
-def test_the_ways_of_the_page() -> None:
+def test_the_ways_of_the_page():
     """Those that are more than a name."""
     g = DGLGraph([(0, 1), (1, 1), (2, 1), (0, 1)], node_frame={"h": torch.tensor([1.0, 2.0, 4.0])})
     local = DGLGraph(g, g.ndata, g.edata)  # local_var

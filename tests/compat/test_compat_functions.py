@@ -22,7 +22,7 @@ OLD = {"u": "src", "v": "dst", "e": "edge"}
     ("op", "left", "right"),
     list(itertools.product(["add", "sub", "mul", "div", "dot"], "uve", "uve")),
 )
-def test_every_binary_function_in_both_spellings(op: str, left: str, right: str) -> None:
+def test_every_binary_function_in_both_spellings(op, left, right):
     a = OLD[left]
     b = OLD[right]
     for name, words in (
@@ -37,7 +37,7 @@ def test_every_binary_function_in_both_spellings(op: str, left: str, right: str)
         assert pickle.loads(pickle.dumps(make)) is make
 
 
-def test_copies_and_reducers() -> None:
+def test_copies_and_reducers():
     for word, kind in (("src", "u"), ("u", "u"), ("edge", "e"), ("e", "e")):
         make = getattr(fn, f"copy_{word}")
         expected = MessageFunction("copy", kind, "h", None, None, "m")
@@ -50,7 +50,7 @@ def test_copies_and_reducers() -> None:
         )
 
 
-def test_the_names() -> None:
+def test_the_names():
     assert len(fn.__all__) == 2 * 45 + 4 + 5
     for wrong in ({"column": "h", "out": "m"}, {"src": "h"}, {"src": 3, "out": "m"}):
         with pytest.raises(TypeError):
@@ -60,7 +60,7 @@ def test_the_names() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
-def test_dot_products_drop_their_dimension(shape: tuple[int, ...]) -> None:
+def test_dot_products_drop_their_dimension(shape):
     """As in version 0.4.3, also in messages that a function of the program's own or a built-in one
     reduces.
     """
@@ -82,7 +82,7 @@ def test_dot_products_drop_their_dimension(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(nf.layers[1].data["t"], total)
 
 
-def test_ids_of_utils() -> None:
+def test_ids_of_utils():
     g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
     (nf,) = dgl.contrib.sampling.NeighborSampler(g, 1, 9, num_hops=1, seed_nodes=[2])
     ids = dgl.utils.toindex(nf.layer_parent_nid(0))

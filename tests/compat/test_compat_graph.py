@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.old_nodeflow import Edges, edge_lists
+from _support.old_nodeflow import edge_lists
 from hypothesis import given
 
 import nodeflow
@@ -27,7 +27,7 @@ def pairs(g: DGLGraph) -> list[tuple[int, int]]:
 # structure
 
 
-def test_what_a_graph_is_made_of() -> None:
+def test_what_a_graph_is_made_of():
     edges = [(0, 1), (2, 0), (0, 1), (1, 1)]
     src, dst = zip(*edges, strict=True)
     coo = scipy.sparse.coo_matrix((np.ones(4), (src, dst)), shape=(3, 3))
@@ -45,7 +45,7 @@ def test_what_a_graph_is_made_of() -> None:
     assert DGLGraph(whole).graph is whole
 
 
-def test_networkx() -> None:
+def test_networkx():
     given = networkx.DiGraph()
     given.add_nodes_from(range(4))
     for u in (2, 0, 1):
@@ -60,7 +60,7 @@ def test_networkx() -> None:
 
 
 @given(edges=edge_lists())
-def test_queries(edges: Edges) -> None:
+def test_queries(edges):
     g = DGLGraph()
     g.add_nodes(edges.num_nodes)
     for u, v in zip(edges.src, edges.dst, strict=True):
@@ -97,7 +97,7 @@ def test_queries(edges: Edges) -> None:
     assert g.all_edges("eid", "eid").tolist() == list(range(len(every)))
 
 
-def test_growing_keeps_columns() -> None:
+def test_growing_keeps_columns():
     g = DGLGraph()
     g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, 9.0, dtype=dtype), "x")
     g.add_nodes(2)
@@ -122,7 +122,7 @@ def test_growing_keeps_columns() -> None:
 # frames
 
 
-def test_rows_of_frames() -> None:
+def test_rows_of_frames():
     g = DGLGraph([(0, 1), (1, 2), (0, 1)])
     g.nodes[[0, 2]].data["x"] = torch.tensor([1.0, 2.0])
     assert g.ndata["x"].tolist() == [1.0, 0.0, 2.0]
@@ -139,7 +139,7 @@ def test_rows_of_frames() -> None:
 # messages
 
 
-def test_nodes_without_messages() -> None:
+def test_nodes_without_messages():
     g = DGLGraph([(0, 1), (0, 1)], node_frame={"h": torch.tensor([1.0, 2.0])})
     g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, -1.0, dtype=dtype), "u")
     g.update_all(lambda e: {"m": e.src["h"]}, lambda n: {"u": n.mailbox["m"].sum(1)})
@@ -152,7 +152,7 @@ def test_nodes_without_messages() -> None:
     assert (set(g.ndata), g.ndata["q"].tolist()) == ({"h", "u", "q"}, [1.0, 2.0])
 
 
-def test_functions_see_edges_in_the_order_of_their_ids() -> None:
+def test_functions_see_edges_in_the_order_of_their_ids():
     g = DGLGraph([(0, 2), (1, 0), (2, 1), (0, 1)])
     seen = []
 
@@ -174,7 +174,7 @@ def test_functions_see_edges_in_the_order_of_their_ids() -> None:
     assert g.edata["both"].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_registered_functions_of_a_graph() -> None:
+def test_registered_functions_of_a_graph():
     g = DGLGraph([(0, 1), (1, 2)], node_frame={"h": torch.tensor([1.0, 2.0, 3.0])})
     g.apply_nodes()  # nothing is registered, nothing happens
     g.register_message_func(fn.copy_src("h", "m"))

@@ -23,7 +23,7 @@ def graph_of(edges: Edges, ids: list[int] | None = None) -> Graph:
 
 
 @given(edges=edge_lists(), data=st.data())
-def test_all_ways_to_compute_agree(edges: Edges, data: st.DataObject) -> None:
+def test_all_ways_to_compute_agree(edges, data):
     graph = graph_of(edges, data.draw(st.permutations(range(len(edges.src)))))
     full = create_full_node_flow(graph, 1)
     full.copy_from_parent()
@@ -64,7 +64,7 @@ def test_all_ways_to_compute_agree(edges: Edges, data: st.DataObject) -> None:
     np.testing.assert_allclose(graph.ndata["s"].numpy(), dense)
 
 
-def test_a_call_that_fails_changes_nothing() -> None:
+def test_a_call_that_fails_changes_nothing():
     graph = graph_of(Edges([0, 1], [1, 0], 2))
     before = graph.ndata.snapshot(), graph.edata.snapshot()
 
@@ -93,7 +93,7 @@ def test_a_call_that_fails_changes_nothing() -> None:
 
 
 @given(edges=edge_lists())
-def test_mailboxes_of_copies_are_the_same_with_and_without_gradient(edges: Edges) -> None:
+def test_mailboxes_of_copies_are_the_same_with_and_without_gradient(edges):
     graph = graph_of(edges)
     seen: list[list[torch.Tensor]] = [[], []]
     for k, with_gradient in enumerate((False, True)):

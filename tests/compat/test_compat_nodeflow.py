@@ -33,9 +33,7 @@ def both(
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
-def test_ids_orders_and_edges(
-    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
-) -> None:
+def test_ids_orders_and_edges(data, edges, hops, direction, loops):
     g, nf, old = both(data, edges, hops, direction, loops)
     assert (nf.num_layers, nf.num_blocks) == (hops + 1, hops)
     nodes = eids = 0
@@ -80,9 +78,7 @@ def test_ids_orders_and_edges(
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
-def test_columns_and_messages(
-    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
-) -> None:
+def test_columns_and_messages(data, edges, hops, direction, loops):
     g, nf, old = both(data, edges, hops, direction, loops)
     nf.layers[0].data["mine"] = torch.zeros(nf.layer_size(0))
     nf.copy_from_parent()
@@ -142,7 +138,7 @@ def nf() -> dgl.NodeFlow:
     return create_full_nodeflow(g, 2)
 
 
-def test_a_full_nodeflow_holds_sources_only(nf: dgl.NodeFlow) -> None:
+def test_a_full_nodeflow_holds_sources_only(nf):
     assert [nf.layer_parent_nid(i).tolist() for i in range(3)] == [
         [0, 1, 2, 3],
         [0, 1, 2, 3],
@@ -152,7 +148,7 @@ def test_a_full_nodeflow_holds_sources_only(nf: dgl.NodeFlow) -> None:
     assert [nf.layer_parent_nid(i).tolist() for i in range(3)] == [[0], [0, 1], [0, 1, 2]]
 
 
-def test_registered_functions(nf: dgl.NodeFlow) -> None:
+def test_registered_functions(nf):
     nf.copy_from_parent()
     nf.register_message_func(fn.copy_src("x", "m"))
     nf.register_reduce_func(fn.sum("m", "s"))
@@ -168,7 +164,7 @@ def test_registered_functions(nf: dgl.NodeFlow) -> None:
     assert torch.equal(nf.blocks[1].data["d"], nf.layers[2].data["x"][nf.block_edges(1, True)[1]])
 
 
-def test_several_messages_at_once(nf: dgl.NodeFlow) -> None:
+def test_several_messages_at_once(nf):
     nf.copy_from_parent()
     messages = [fn.copy_src("x", "m"), lambda edges: {"k": edges.src["x"] * 2}]
     nf.block_compute(0, messages, [fn.sum("m", "a"), fn.sum("k", "b")])
@@ -176,7 +172,7 @@ def test_several_messages_at_once(nf: dgl.NodeFlow) -> None:
     assert nf.layers[1].data["a"].any()
 
 
-def test_flow_range_takes_a_number_and_slices(nf: dgl.NodeFlow) -> None:
+def test_flow_range_takes_a_number_and_slices(nf):
     calls: list[int] = []
 
     def message(edges: dgl.EdgeBatch) -> dict[str, torch.Tensor]:
@@ -192,7 +188,7 @@ def test_flow_range_takes_a_number_and_slices(nf: dgl.NodeFlow) -> None:
         assert len(calls) == count
 
 
-def test_nodes_as_functions_see_them(nf: dgl.NodeFlow) -> None:
+def test_nodes_as_functions_see_them(nf):
     nf.copy_from_parent()
     seen = []
 
@@ -205,7 +201,7 @@ def test_nodes_as_functions_see_them(nf: dgl.NodeFlow) -> None:
     assert nf.layers[1].data["x"].any(1).tolist() == [True, False, True, False]
 
 
-def test_choices_of_columns(nf: dgl.NodeFlow) -> None:
+def test_choices_of_columns(nf):
     nf.copy_from_parent([["x"], [], ["x"]], None)
     assert [list(layer.data) for layer in nf.layers] == [["x"], [], ["x"]]
     assert [list(block.data) for block in nf.blocks] == [[], []]
@@ -220,7 +216,7 @@ def test_choices_of_columns(nf: dgl.NodeFlow) -> None:
     assert [list(layer.data) for layer in nf.layers] == [["x"], [], ["x"]]
 
 
-def test_layers_and_blocks_are_views(nf: dgl.NodeFlow) -> None:
+def test_layers_and_blocks_are_views(nf):
     nf.layers[0].data["h"] = np.ones((4, 1), np.float32)
     assert torch.equal(nf.layers[0].data.pop("h"), torch.ones(4, 1))
     assert (len(nf.layers), len(nf.blocks)) == (3, 2)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from _support.old_nodeflow import Edges, edge_lists, graph_of
+from _support.old_nodeflow import edge_lists, graph_of
 from _support.sampler_reference import chi_square
 from hypothesis import given, strategies as st
 
@@ -40,9 +40,7 @@ def parents(nf: dgl.NodeFlow) -> list[list[int]]:
 
 
 @given(edges=edge_lists(), k=st.integers(1, 4), direction=DIRECTIONS, loops=st.booleans())
-def test_drawn_neighbours_are_in_the_order_of_the_graph(
-    edges: Edges, k: int, direction: str, loops: bool
-) -> None:
+def test_drawn_neighbours_are_in_the_order_of_the_graph(edges, k, direction, loops):
     g = graph_of(edges)
     (nf,) = NeighborSampler(g, 99, k, 2, direction, add_self_loop=loops)
     end = edges.dst if direction == "in" else edges.src
@@ -67,7 +65,7 @@ def test_drawn_neighbours_are_in_the_order_of_the_graph(
                 assert mine[-1] == (node, own[0] if own else -1)
 
 
-def test_the_first_of_several_self_loops_is_added() -> None:
+def test_the_first_of_several_self_loops_is_added():
     g = DGLGraph([*((v, 0) for v in range(1, 30)), (0, 0), (0, 0)], readonly=True)
     loops = [
         nf.block_parent_eid(0).tolist()[1:]
@@ -80,7 +78,7 @@ def test_the_first_of_several_self_loops_is_added() -> None:
 @pytest.mark.parametrize(
     ("kind", "size", "drawn"), [(NeighborSampler, 2, 2), (LayerSampler, [1], 1)]
 )
-def test_draws_are_uniform(kind: type, size: object, drawn: int) -> None:
+def test_draws_are_uniform(kind, size, drawn):
     sampler = kind(hub(degree=5), 1, size, seed_nodes=[0])
     counts = np.zeros(5)
     for _ in range(500):
@@ -90,7 +88,7 @@ def test_draws_are_uniform(kind: type, size: object, drawn: int) -> None:
     assert chi_square(counts, np.full(5, 100.0 * drawn)) > 1e-6
 
 
-def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
+def test_draws_are_fresh_and_depend_on_the_seed_only():
     g = hub(degree=40, hubs=30)
     options = {
         "batch_size": 4,
@@ -122,7 +120,7 @@ def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_equal_batches_of_one_iteration_draw_on_their_own() -> None:
+def test_equal_batches_of_one_iteration_draw_on_their_own():
     g = hub(degree=50)
     drawn = {
         tuple(nf.block_parent_eid(0).tolist())
@@ -131,7 +129,7 @@ def test_equal_batches_of_one_iteration_draw_on_their_own() -> None:
     assert len(drawn) == 8  # of 19,600 triples; a repeat has a probability below 0.002
 
 
-def test_seeds() -> None:
+def test_seeds():
     g = hub()
     assert [parents(nf)[1] for nf in NeighborSampler(g, 3, 1)] == [[0, 1, 2], [3, 4, 5], [6]]
     (nf,) = NeighborSampler(g, 5, 1, seed_nodes=np.array([4, 0, 4, 2]))
@@ -143,7 +141,7 @@ def test_seeds() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_transition_probabilities(dtype: torch.dtype) -> None:
+def test_transition_probabilities(dtype):
     g = DGLGraph([(4, 0), (3, 0), (2, 0), (1, 0), (0, 1), (2, 1)], readonly=True)
     w = torch.tensor([1.0, 0.0, 2.0, 1.0, 0.0, 1.0], dtype=dtype)
     g.edata["w"] = w
@@ -170,7 +168,7 @@ def test_transition_probabilities(dtype: torch.dtype) -> None:
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     direction=DIRECTIONS,
 )
-def test_layers(edges: Edges, sizes: list[int], direction: str) -> None:
+def test_layers(edges, sizes, direction):
     g = graph_of(edges)
     near, far = (edges.src, edges.dst) if direction == "in" else (edges.dst, edges.src)
     (nf,) = LayerSampler(g, 99, sizes, direction)

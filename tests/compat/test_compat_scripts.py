@@ -47,7 +47,7 @@ def communities(
 
 @pytest.mark.parametrize(("name", "more"), [("adaptive", []), ("cv_gcn", [0.0])])
 @pytest.mark.usefixtures("one_thread")
-def test_a_program_learns(name: str, more: list[float]) -> None:
+def test_a_program_learns(name, more):
     """As nodeflow's own ways do: 0.88 and 0.86. ``more``: the error of the history after the
     inference pass.
     """

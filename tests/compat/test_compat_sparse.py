@@ -30,7 +30,7 @@ def same(column: Tensor, rows: Tensor) -> bool:
     return column.layout == torch.sparse_csr and torch.equal(column.to_dense(), rows)
 
 
-def test_rows_are_copied_and_multiplied() -> None:
+def test_rows_are_copied_and_multiplied():
     g = graph()
     nf = node_flow(g)
     nf.copy_from_parent()
@@ -44,7 +44,7 @@ def test_rows_are_copied_and_multiplied() -> None:
     torch.testing.assert_close(linear.weight.grad, rows.sum(0).expand(2, 3))
 
 
-def test_rows_that_functions_see() -> None:
+def test_rows_that_functions_see():
     g = graph()
     g.update_all(lambda edges: {"m": edges.src["x"].to_dense()}, fn.sum("m", "s"))
     assert torch.equal(
@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[Callable[[DGLGraph], object], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_leaves_the_graph_as_it_was(case: str) -> None:
+def test_what_is_refused_leaves_the_graph_as_it_was(case):
     call, words = REFUSED[case]
     g = graph()
     with pytest.raises(TypeError, match=words):
@@ -112,7 +112,7 @@ def test_what_is_refused_leaves_the_graph_as_it_was(case: str) -> None:
     assert same(g.ndata["x"], DENSE)
 
 
-def test_sparse_columns_and_a_graph_that_grows() -> None:
+def test_sparse_columns_and_a_graph_that_grows():
     g = graph()
     g.add_edges([0], [3])  # the nodes stay as many
     assert same(g.ndata["x"], DENSE)
@@ -126,7 +126,7 @@ def test_sparse_columns_and_a_graph_that_grows() -> None:
     assert g.number_of_edges() == 5
 
 
-def test_writing_to_the_parent() -> None:
+def test_writing_to_the_parent():
     g = graph()
     nf = node_flow(g)
     nf.copy_from_parent()

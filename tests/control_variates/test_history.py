@@ -415,7 +415,7 @@ def test_an_updater_that_fails_leaves_the_old_history(ring):
     assert model.training
 
 
-def test_a_loop_that_commits_nothing_is_told_so_once(ring: Graph) -> None:
+def test_a_loop_that_commits_nothing_is_told_so_once(ring):
     batches = [NeighborSampler(ring, [1, 1])([seed]) for seed in (0, 1)]
     row = torch.ones(1, 2)
 

@@ -45,11 +45,11 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dgl", dgl_double)
 
 
-def test_the_stand_in_keeps_the_contract() -> None:
+def test_the_stand_in_keeps_the_contract():
     check(dgl_double)
 
 
-def test_dgl_keeps_the_contract() -> None:
+def test_dgl_keeps_the_contract():
     interpreter = os.environ.get("NODEFLOW_DGL_PYTHON")
     if not interpreter:
         pytest.skip("NODEFLOW_DGL_PYTHON names no interpreter with DGL")
@@ -62,7 +62,7 @@ def test_dgl_keeps_the_contract() -> None:
 
 @ONCE
 @given(graphs())
-def test_dgl_and_back_is_the_same_graph(graph: Graph) -> None:
+def test_dgl_and_back_is_the_same_graph(graph):
     made = to_dgl(filled(graph, sparse=True))
     assert (made.num_nodes(), made.num_edges()) == (graph.num_nodes, graph.num_edges)
     assert_same_graph(from_dgl(made), graph)
@@ -70,7 +70,7 @@ def test_dgl_and_back_is_the_same_graph(graph: Graph) -> None:
 
 @ONCE
 @given(typed_graphs())
-def test_types_and_back_are_the_same_graph(graph: Graph) -> None:
+def test_types_and_back_are_the_same_graph(graph):
     back = from_dgl(to_dgl(graph))
     assert list(back.schema.nodes) == sorted(graph.schema.nodes)
     assert list(back.schema.relations) == sorted(graph.schema.relations)
@@ -86,7 +86,7 @@ def test_types_and_back_are_the_same_graph(graph: Graph) -> None:
     assert_same_typed_graph(Graph.typed(nodes, edges), graph)
 
 
-def test_names_of_one_type_stay() -> None:
+def test_names_of_one_type_stay():
     graph = Graph.typed({"user": 3}, {("user", "knows", "user"): ([0], [2], {"w": torch.ones(1)})})
     graph.ndata["x"] = torch.ones(3)
     assert_same_typed_graph(from_dgl(to_dgl(graph)), graph)
@@ -108,7 +108,7 @@ def test_names_of_one_type_stay() -> None:
 
 @ONCE
 @given(graphs(min_nodes=2))
-def test_blocks_and_back_are_the_same_node_flow(graph: Graph) -> None:
+def test_blocks_and_back_are_the_same_node_flow(graph):
     for sampler in (
         NeighborSampler(filled(graph), [2, 1]),
         NeighborSampler(graph, [2, 2], include_dst=False),
@@ -122,7 +122,7 @@ def test_blocks_and_back_are_the_same_node_flow(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("name", ["neighbor", "labor"])
-def test_blocks_that_dgl_drew(name: str) -> None:
+def test_blocks_that_dgl_drew(name):
     """``_support/dgl_contract.py`` wrote them, with DGL 2.1."""
     arrays = stored("dgl_blocks.npz")
     graph = Graph.from_edges(arrays["src"], arrays["dst"], num_nodes=30)
@@ -154,14 +154,14 @@ def test_blocks_that_dgl_drew(name: str) -> None:
         assert torch.equal(block.edata["_ID"], wanted.edata["_ID"])
 
 
-def test_blocks_of_a_node_flow_without_parents_have_no_ids() -> None:
+def test_blocks_of_a_node_flow_without_parents_have_no_ids():
     (block,) = to_dgl_blocks(
         create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)])
     )
     assert "_ID" not in {**block.srcdata, **block.dstdata, **block.edata}
 
 
-def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dgl_mistakes(monkeypatch):
     block = dgl_double.create_block(([0], [0]), num_src_nodes=2, num_dst_nodes=1)
     with pytest.raises(TypeError, match=r"from_dgl_blocks makes a NodeFlow"):
         from_dgl(block)

@@ -28,7 +28,7 @@ def table(library: str, columns: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @given(graphs(min_nodes=1), st.sampled_from(["ids", "text", "large"]))
-def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: str) -> None:
+def test_tables_and_back_are_the_same_graph(library, graph, kind):
     filled(graph)
     if graph.num_edges == 0:
         graph.edata.pop("edge_attr")  # without rows, lists do not tell how long they were
@@ -46,7 +46,7 @@ def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: st
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_names_get_ids_in_the_order_in_which_they_occur(library: str) -> None:
+def test_names_get_ids_in_the_order_in_which_they_occur(library):
     edges = table(
         library,
         {
@@ -73,7 +73,7 @@ def test_names_get_ids_in_the_order_in_which_they_occur(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_missing_entries_are_never_numbers(library: str) -> None:
+def test_missing_entries_are_never_numbers(library):
     made = pytest.importorskip(library)
     column = made.array([1, None], dtype="Int64") if library == "pandas" else [1, None]
     edges = table(library, {"src": ["a", "b"], "dst": ["b", "a"], "w": column})
@@ -91,7 +91,7 @@ def test_missing_entries_are_never_numbers(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_categories_dates_and_text(library: str) -> None:
+def test_categories_dates_and_text(library):
     made = pytest.importorskip(library)
     words = {
         "pandas": lambda: made.Categorical(["x", "y"]),
@@ -129,7 +129,7 @@ class OnlyAStream:
         return self.inner.__arrow_c_stream__(requested_schema)
 
 
-def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrow_streams(monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     stream = OnlyAStream(pyarrow.table({"src": [5, 5], "dst": [7, 5], "w": [1.0, 2.0]}))
     graph, names = from_edge_table(stream)
@@ -143,7 +143,7 @@ def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         from_edge_table(stream)
 
 
-def test_chunked_arrow_columns() -> None:
+def test_chunked_arrow_columns():
     pyarrow = pytest.importorskip("pyarrow")
     chunks = {
         "src": pyarrow.chunked_array([[0], [1, 2]]),
@@ -156,7 +156,7 @@ def test_chunked_arrow_columns() -> None:
     assert graph.edata["v"].tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
-def test_a_dict_may_hold_tensors() -> None:
+def test_a_dict_may_hold_tensors():
     edges = {
         "src": torch.tensor([3, 3]),
         "dst": [4, 3],
@@ -171,13 +171,13 @@ def test_a_dict_may_hold_tensors() -> None:
     )
 
 
-def test_empty_tables() -> None:
+def test_empty_tables():
     graph, names = from_edge_table({"src": [], "dst": []}, nodes={"name": ["ann", "bob"]})
     assert (graph.num_nodes, graph.num_edges, list(names)) == (2, 0, ["ann", "bob"])
     assert from_edge_table({"src": [], "dst": []})[0].num_nodes == 0
 
 
-def test_names_of_known_types_and_columns_that_are_chosen() -> None:
+def test_names_of_known_types_and_columns_that_are_chosen():
     graph, names = from_edge_table({"src": ["a\0", "a"], "dst": ["b", "b"]})
     assert (graph.num_nodes, [*names]) == (3, ["a\0", "b", "a"])
     _, known = from_edge_table({"src": [True, False], "dst": np.array([False, False])})
@@ -188,7 +188,7 @@ def test_names_of_known_types_and_columns_that_are_chosen() -> None:
     assert "u" in to_edge_table(graph, src="u", dst="v")
 
 
-def test_a_moment_has_one_name() -> None:
+def test_a_moment_has_one_name():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     moment = datetime.datetime(2024, 1, 1)
     zone = datetime.timezone(datetime.timedelta(hours=2))
@@ -212,7 +212,7 @@ def test_a_moment_has_one_name() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_ends_by_title_and_names_of_known_types(kind: str) -> None:
+def test_ends_by_title_and_names_of_known_types(kind):
     library = pytest.importorskip(kind)
     table = library.table if kind == "pyarrow" else library.DataFrame
     graph, names = from_edge_table(

@@ -89,7 +89,7 @@ def databases(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(databases(), st.booleans())
-def test_the_graph_is_that_of_the_rows(data: dict[str, Any], use_cut: bool) -> None:
+def test_the_graph_is_that_of_the_rows(data, use_cut):
     columns = {f"c{i}": pd.Series(values, dtype=object) for i, values in enumerate(data["columns"])}
     keys, times = (pd.Series(data[name], dtype=object) for name in ("links", "times"))
     child = pd.DataFrame({"to": keys, "t": times, **columns})
@@ -168,7 +168,7 @@ KINDS: dict[str, tuple[Any, list[str]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_columns_of_every_kind(kind: str) -> None:
+def test_columns_of_every_kind(kind):
     values, names = KINDS[kind]
     own, x = one(values)
     rows = x.tolist()
@@ -181,7 +181,7 @@ def test_columns_of_every_kind(kind: str) -> None:
         assert (rows[0], rows[2]) == ([0, 1, 0], [1, 0, 0])
 
 
-def test_numbers_of_any_size() -> None:
+def test_numbers_of_any_size():
     for values in (
         [1e300, -1e300],
         [1e-320, 0.0],
@@ -193,7 +193,7 @@ def test_numbers_of_any_size() -> None:
     assert one(np.zeros(0))[1].shape == (0, 1)
 
 
-def test_rows_after_the_cut_change_nothing_before() -> None:
+def test_rows_after_the_cut_change_nothing_before():
     early = pd.DataFrame({"t": [10, 20, None], "n": [1.0, 3.0, None], "s": ["a", "b", "a"]})
     late = pd.DataFrame({"t": [21, 30], "n": [1e6, None], "s": ["new", None]})
     graph, names = from_tables({"e": pd.concat([early, late])}, times={"e": "t"}, cut=20)
@@ -209,7 +209,7 @@ def test_rows_after_the_cut_change_nothing_before() -> None:
     assert graph.ndata["time"].tolist() == [10, 20, NEVER, 21, 30]
 
 
-def test_long_text_needs_a_function() -> None:
+def test_long_text_needs_a_function():
     frame = pd.DataFrame({"c": ["aa", "b", None, "cccc", "b"], "d": ["x"] * 5})
     calls: list[list[str]] = []
 
@@ -242,7 +242,7 @@ KEYS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_keys_of_every_kind(kind: str) -> None:
+def test_keys_of_every_kind(kind):
     own, foreign = KEYS[kind]
     tables = {"a": pd.DataFrame({"id": own}), "b": pd.DataFrame({"to": foreign, "again": foreign})}
     graph, names = from_tables(
@@ -254,7 +254,7 @@ def test_keys_of_every_kind(kind: str) -> None:
         assert [end.tolist() for end in ends] == [[3, 5], [1, 2]]
 
 
-def test_dangling_keys_may_be_left_out_and_rows_refer_to_their_own_table() -> None:
+def test_dangling_keys_may_be_left_out_and_rows_refer_to_their_own_table():
     assert linked([1, 2], [1, 7, 7, None], dangling="drop") == [[2], [0]]
     staff = pd.DataFrame({"id": ["x", "y", "z"], "boss": ["z", None, "z"]})
     graph, names = from_tables({"s": staff}, keys={"s": "id"}, links={"s": {"boss": "s"}})
@@ -262,7 +262,7 @@ def test_dangling_keys_may_be_left_out_and_rows_refer_to_their_own_table() -> No
     assert names == {"s": ["one"]}
 
 
-def test_any_database_by_sql(tmp_path: Path) -> None:
+def test_any_database_by_sql(tmp_path):
     with sqlite3.connect(tmp_path / "f.db") as database:
         database.execute("create table a(id integer primary key, made text, price real)")
         database.execute("insert into a values (5, '2020-01-01', 1.5), (6, null, null)")
@@ -303,7 +303,7 @@ def formula_one(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return {table: pd.DataFrame(frame) for table, frame in frames.items()}, options
 
 
-def test_a_real_database(shared_data: Path) -> None:
+def test_a_real_database(shared_data):
     tables, options = formula_one(shared_data)
     with np.load(shared_data / "relational_f1" / "tables.npz") as file:
         cut = int(file["val_time"])
@@ -343,7 +343,7 @@ def test_a_real_database(shared_data: Path) -> None:
 
 
 @given(databases(), st.booleans())
-def test_kept_encodings_make_the_same_rows(data: dict[str, Any], use_cut: bool) -> None:
+def test_kept_encodings_make_the_same_rows(data, use_cut):
     """Of the whole table, and of its last rows alone, as those of a later state of the tables."""
     columns = {f"c{i}": pd.Series(values, dtype=object) for i, values in enumerate(data["columns"])}
     times = pd.Series(data["times"], dtype=object)
@@ -358,7 +358,7 @@ def test_kept_encodings_make_the_same_rows(data: dict[str, Any], use_cut: bool) 
         assert torch.equal(later.nodes["child"].data["x"], graph.nodes["child"].data["x"][rows])
 
 
-def test_later_values_are_measured_by_what_was_kept() -> None:
+def test_later_values_are_measured_by_what_was_kept():
     goods = pd.DataFrame({"price": [1.0, 3.0], "unit": ["kg", "l"], "sold": [True, False]})
     graph, names = from_tables({"goods": goods})
     dearer = goods.assign(price=goods["price"] * 10, unit=["l", "m"], sold=[None, True])

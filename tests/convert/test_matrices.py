@@ -31,9 +31,7 @@ def entries(matrix: Any) -> list[tuple[int, int, float]]:
 
 @both
 @given(graph=graphs())
-def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(
-    library: str, graph: Graph
-) -> None:
+def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library, graph):
     to, back = WAYS[library]
     filled(graph).edata["whole"] = torch.arange(graph.num_edges)
     graph.edata["precise"] = torch.rand(graph.num_edges, dtype=torch.float64)
@@ -56,7 +54,7 @@ def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(
 
 
 @given(graphs(multi_edges=False, edge_columns={"w": ()}), st.sampled_from(FORMATS))
-def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
+def test_every_format_has_the_same_edges(graph, format):
     made = to_scipy(graph).asformat("csr" if graph.num_nodes == 0 and format == "bsr" else format)
     assert sorted(ends_of(from_scipy(made))) == sorted(ends_of(graph))
     matrix = to_torch_sparse(graph, weight="w").coalesce()
@@ -74,7 +72,7 @@ def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
         assert edges == sorted(expected, key=key)
 
 
-def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
+def test_zeros_that_fill_up_blocks_are_no_edges():
     dense = np.array([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0]])
     matrix = scipy.sparse.bsr_array(dense, blocksize=(2, 2))
     assert matrix.data.size == 8
@@ -93,14 +91,14 @@ REPEATED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_entries_stored_twice_and_stored_zeros_are_edges(name: str) -> None:
+def test_entries_stored_twice_and_stored_zeros_are_edges(name):
     back = WAYS["torch" if name == "torch" else "scipy"][1]
     graph = back(REPEATED[name](), weight="w")
     assert (ends_of(graph), graph.edata["w"].tolist()) == ([(0, 1), (0, 0), (0, 1)], [5, 0, 7])
 
 
 @both
-def test_matrix_and_graph_share_no_memory(library: str) -> None:
+def test_matrix_and_graph_share_no_memory(library):
     to, back = WAYS[library]
     graph = Graph.from_edges(
         [0, 0], [1, 1], edata={"w": torch.tensor([1.0, 2.0], requires_grad=True)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 @given(graphs(min_nodes=1))
-def test_networkx_and_back_is_the_same_graph(graph: Graph) -> None:
+def test_networkx_and_back_is_the_same_graph(graph):
     """Ids, edge ids, repeated edges, and columns of every type, where the caller names the
     types.
     """
@@ -50,7 +49,7 @@ def test_networkx_and_back_is_the_same_graph(graph: Graph) -> None:
     assert_same_graph(back, graph)
 
 
-def test_networkx_directed_and_undirected() -> None:
+def test_networkx_directed_and_undirected():
     edges = [("a", "b"), ("c", "c"), ("b", "c")]
     one_way, nodes = from_networkx(networkx.DiGraph(edges))
     assert nodes == ["a", "b", "c"]
@@ -64,7 +63,7 @@ def test_networkx_directed_and_undirected() -> None:
 @pytest.mark.parametrize(
     "make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)]
 )
-def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
+def test_a_node_flow_as_a_networkx_graph(make):
     src = [0, 1, 2, 3, 3, 0, 0]
     dst = [1, 2, 0, 1, 0, 1, 0]
     graph = Graph.from_edges(src, dst, ndata={"x": torch.arange(4.0)}, edata={"t": torch.arange(7)})
@@ -85,7 +84,7 @@ def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
         assert attributes.get("t") == (e if i == 1 else None)
 
 
-def test_a_node_flow_in_contexts() -> None:
+def test_a_node_flow_in_contexts():
     graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([1, 2])})
     batch = TemporalNeighborSampler(graph, [1], time="t")([0, 0], times=[3, 4])
     assert [made["context"] for _, made in to_networkx(batch).nodes(data=True)] == [
@@ -98,7 +97,7 @@ def test_a_node_flow_in_contexts() -> None:
     ]
 
 
-def test_node_flows_without_parents_and_with_skips() -> None:
+def test_node_flows_without_parents_and_with_skips():
     batch = create_node_flow(
         {(0, 1): flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
          (1, 2): flow_from_edges([0], [0], num_src=1, num_dst=1),
@@ -112,9 +111,7 @@ def test_node_flows_without_parents_and_with_skips() -> None:
     ]  # fmt: skip
 
 
-def test_arrays_become_rows_and_networkx_may_be_missing(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_become_rows_and_networkx_may_be_missing(graph, monkeypatch):
     given = networkx.DiGraph([("p", "q")])
     networkx.set_node_attributes(given, {"p": np.ones(2), "q": np.zeros(2)}, "x")
     column = from_networkx(given, node_columns={"x": torch.float64})[0].ndata["x"]
@@ -124,7 +121,7 @@ def test_arrays_become_rows_and_networkx_may_be_missing(
         to_networkx(graph)
 
 
-def test_floats_above_2_to_the_24_keep_their_digits() -> None:
+def test_floats_above_2_to_the_24_keep_their_digits():
     graph = networkx.DiGraph()
     graph.add_node("a", at=1.5, row=[0.5, 2.0])
     graph.add_node("b", at=2.0**24, row=[1.0, 1_000_000.4])
@@ -153,7 +150,7 @@ def test_floats_above_2_to_the_24_keep_their_digits() -> None:
     "value", [300, -1, 1.5, 2**24 + 1, 2**53 + 1, 1e300, 1e39, math.nan, math.inf, 1j, True, 0.1, 7]
 )
 @pytest.mark.parametrize("dtype", sorted(COLUMN_TYPES, key=str))
-def test_a_named_type_has_every_number_or_is_refused(value: Any, dtype: torch.dtype) -> None:
+def test_a_named_type_has_every_number_or_is_refused(value, dtype):
     """Floats alone are rounded: everything else comes back as it was, from numbers, lists and
     arrays.
     """

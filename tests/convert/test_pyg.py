@@ -17,7 +17,7 @@ pyg = pytest.importorskip("torch_geometric.data", reason="PyTorch Geometric is n
 
 
 @given(graphs())
-def test_pyg_and_back_is_the_same_graph(graph: Graph) -> None:
+def test_pyg_and_back_is_the_same_graph(graph):
     data = to_pyg(filled(graph, sparse=True))
     assert data.validate()
     assert (data.num_nodes, data.num_edges, data.edge_index.tolist()) == (
@@ -32,7 +32,7 @@ def test_pyg_and_back_is_the_same_graph(graph: Graph) -> None:
         assert_same_graph(from_pyg(data), graph)
 
 
-def test_what_data_holds_becomes_the_graph() -> None:
+def test_what_data_holds_becomes_the_graph():
     columns = {
         "x": torch.arange(8.0).view(4, 2),
         "y": torch.arange(4),
@@ -55,7 +55,7 @@ def test_what_data_holds_becomes_the_graph() -> None:
         from_pyg(data, node_columns=["listed"])
 
 
-def test_as_many_edges_as_nodes() -> None:
+def test_as_many_edges_as_nodes():
     graph = Graph.from_edges(
         [0, 1, 2], [1, 2, 0], ndata={"x": torch.ones(3)}, edata={"w": torch.zeros(3)}
     )
@@ -65,7 +65,7 @@ def test_as_many_edges_as_nodes() -> None:
     assert list(from_pyg(data, node_columns=[]).ndata) == []
 
 
-def test_an_edge_index_of_a_class_of_its_own() -> None:
+def test_an_edge_index_of_a_class_of_its_own():
     index = torch_geometric_index([[1, 0, 2], [0, 1, 1]])
     assert ends(from_pyg(pyg.Data(edge_index=index, num_nodes=3))) == [[1, 0, 2], [0, 1, 1]]
 
@@ -76,7 +76,7 @@ def torch_geometric_index(ends: list[list[int]]) -> torch.Tensor:
     return EdgeIndex(ends, sparse_size=(3, 3))
 
 
-def test_pyg_may_be_missing(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyg_may_be_missing(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
     with pytest.raises(ImportError, match=r"pip install torch-geometric$"):
@@ -87,7 +87,7 @@ def test_pyg_may_be_missing(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> No
     "name",
     ["_private", "keys", "num_edges", "is_undirected", "batch", "ptr", "face", "index", "a b"],
 )
-def test_unusual_names_of_columns_are_kept_or_refused(name: str) -> None:
+def test_unusual_names_of_columns_are_kept_or_refused(name):
     """``Data`` loses some of them without a word."""
     graph = Graph.from_edges([0, 1], [1, 2], ndata={name: torch.arange(6).view(3, 2)})
     try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ same_structure = partial(assert_same_batch, frames=False)
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_batch_and_back_is_the_same_node_flow(name: str) -> None:
+def test_a_batch_and_back_is_the_same_node_flow(name):
     batch = DRAWS[name]([7, 3, 59, 7])
     batch.copy_from_parent({0: ["x"], -1: ["y"]}, {0: ["w"]})
     data = to_pyg(batch)
@@ -92,7 +91,7 @@ def test_a_batch_and_back_is_the_same_node_flow(name: str) -> None:
 
 
 @given(graphs(min_nodes=1), st.integers(1, 3), st.integers(1, 4), st.data())
-def test_any_graph_and_back(graph: Graph, num_flows: int, fanout: int, data: st.DataObject) -> None:
+def test_any_graph_and_back(graph, num_flows, fanout, data):
     seeds = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))
     batch = NeighborSampler(filled(graph, sparse=True), [fanout] * num_flows, reuse=True)(seeds)
     batch.copy_from_parent({0: list(graph.ndata)}, {0: list(graph.edata)})
@@ -135,7 +134,7 @@ def by_flows(
 @pytest.mark.parametrize("trim", [False, True])
 @pytest.mark.parametrize("kind", ["sage", "gat", "gatv2", "graph", "gin"])
 @pytest.mark.parametrize("name", DRAWS)
-def test_layers_compute_the_same_on_the_merged_batch(name: str, kind: str, trim: bool) -> None:
+def test_layers_compute_the_same_on_the_merged_batch(name, kind, trim):
     from torch_geometric.utils import trim_to_layer
 
     batch = DRAWS[name]([7, 3, 59])
@@ -156,14 +155,14 @@ def test_layers_compute_the_same_on_the_merged_batch(name: str, kind: str, trim:
     torch.testing.assert_close(h[: data.batch_size], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_every_hop_has_its_own_nodes_and_edges() -> None:
+def test_every_hop_has_its_own_nodes_and_edges():
     chain = Graph.from_edges([1, 2, 3, 4, 2], [0, 1, 2, 3, 0])
     data = to_pyg(NeighborSampler(chain, [9, 9, 9], reuse=True)([0]))
     assert (data.n_id.tolist(), data.num_sampled_nodes) == ([0, 1, 2, 3, 4], [1, 2, 1, 1])
     assert (data.e_id.tolist(), data.num_sampled_edges) == ([0, 4, 1, 2, 3], [2, 2, 1])
 
 
-def test_full_graph_and_subgraphs() -> None:
+def test_full_graph_and_subgraphs():
     parts = torch.arange(60) // 20
     for batch in (
         create_full_node_flow(GRAPH, 2),
@@ -178,7 +177,7 @@ def test_full_graph_and_subgraphs() -> None:
     assert (to_pyg(whole).e_id == -1).sum() == GRAPH.num_nodes
 
 
-def test_times_pairs_and_columns_of_seeds() -> None:
+def test_times_pairs_and_columns_of_seeds():
     timed = TemporalNeighborSampler(GRAPH, [2, 2], time="time", reuse=True)([7, 7], times=[30, 40])
     data = to_pyg(timed)
     assert data.batch.tolist() == timed.layers[0].context.tolist()
@@ -198,14 +197,14 @@ def test_times_pairs_and_columns_of_seeds() -> None:
     same_structure(from_pyg_batch(data, parent=GRAPH), next(iter(loader)))
 
 
-def test_precise_weights_stay_precise() -> None:
+def test_precise_weights_stay_precise():
     graph = Graph.from_edges([0, 1, 2], [3, 3, 3], edata={"a": torch.rand(3, dtype=torch.float64)})
     batch = NeighborSampler(graph.view(weight="a"), [2], reuse=True)([3])
     assert to_pyg(batch).edge_weight.dtype == torch.float64
     same_structure(from_pyg_batch(to_pyg(batch), parent=graph), batch)
 
 
-def test_no_seeds_no_edges_no_flows_no_parents() -> None:
+def test_no_seeds_no_edges_no_flows_no_parents():
     for batch in (
         NeighborSampler(GRAPH, [2, 2], reuse=True)([]),
         NeighborSampler(GRAPH, [2, 2], reuse=True)([59]),
@@ -220,7 +219,7 @@ def test_no_seeds_no_edges_no_flows_no_parents() -> None:
     assert from_pyg_batch(data).seeds.tolist() == [4]
 
 
-def test_edges_in_any_order_come_back_sorted() -> None:
+def test_edges_in_any_order_come_back_sorted():
     batch = DRAWS["neighbours"]([7, 3])
     batch.copy_from_parent({0: ["x"]}, {0: ["w"]})
     data = to_pyg(batch)
@@ -241,7 +240,7 @@ def test_edges_in_any_order_come_back_sorted() -> None:
         assert torch.equal(flow.parent_eid.sort().values, wanted.parent_eid.sort().values)
 
 
-def test_hops_are_found_again_without_counts() -> None:
+def test_hops_are_found_again_without_counts():
     """PyTorch Geometric counts per hop only where ``pyg-lib`` is installed."""
     batch = DRAWS["neighbours"]([7, 3, 59])
     data = to_pyg(batch)
@@ -252,7 +251,7 @@ def test_hops_are_found_again_without_counts() -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"replace": True}, {"prob": "w", "weight": "w"}, {"direction": "out"}]
 )
-def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any]) -> None:
+def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options):
     batch = viewed(NeighborSampler, GRAPH, [2, 3, 2], **options)([7, 3, 40])
     batch.copy_from_parent({0: ["x"]}, ["w"])
     data = to_pyg(batch)
@@ -274,7 +273,7 @@ def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any
     assert "num_sampled_nodes" not in data
 
 
-def test_an_inner_flow_may_have_more_edges() -> None:
+def test_an_inner_flow_may_have_more_edges():
     flows = (
         flow_from_edges([1], [0], num_src=2, num_dst=2),
         flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
@@ -283,7 +282,7 @@ def test_an_inner_flow_may_have_more_edges() -> None:
     assert (data.edge_index.tolist(), data.edge_weight.tolist()) == ([[0, 1], [0, 0]], [0.5, 1.0])
 
 
-def test_batches_that_one_graph_cannot_hold() -> None:
+def test_batches_that_one_graph_cannot_hold():
     anew = NeighborSampler(GRAPH, [2, 2])([7, 3])
     anew.fdata[1]["w"] = torch.ones(anew.flow_sizes[1])
     with pytest.raises(ValueError, match=r"column 'w' is in only one of the flows 0 and 1"):
@@ -323,7 +322,7 @@ def test_batches_that_one_graph_cannot_hold() -> None:
         to_pyg(batch)
 
 
-def test_the_loader_gives_every_batch_in_order() -> None:
+def test_the_loader_gives_every_batch_in_order():
     def loader() -> NodeFlowLoader:
         sampler = NeighborSampler(GRAPH, [2, 2], reuse=True)
         return NodeFlowLoader(
@@ -349,7 +348,7 @@ def test_the_loader_gives_every_batch_in_order() -> None:
     assert wrapped.loader.state_dict() == plain.state_dict()
 
 
-def test_batches_whose_features_lie_in_a_file(tmp_path: Path) -> None:
+def test_batches_whose_features_lie_in_a_file(tmp_path):
     np.save(tmp_path / "x.npy", GRAPH.ndata["x"].numpy())
     graph = Graph.from_edges(*GRAPH.edges(), ndata={"x": open_rows(tmp_path / "x.npy")})
     loader = NodeFlowLoader(
@@ -362,7 +361,7 @@ def test_batches_whose_features_lie_in_a_file(tmp_path: Path) -> None:
     assert torch.equal(to_pyg(graph).x, GRAPH.ndata["x"])
 
 
-def test_named_columns_of_a_batch() -> None:
+def test_named_columns_of_a_batch():
     data = to_pyg(DRAWS["neighbours"]([7, 3]))
     data.a, data.b = torch.zeros(data.num_nodes), torch.ones(data.num_edges)
     back = from_pyg_batch(data, edge_columns=["b"])
@@ -373,7 +372,7 @@ def test_named_columns_of_a_batch() -> None:
     assert "edge_weight" in from_pyg_batch(data, weight=None).fdata[0]
 
 
-def test_batches_of_the_loader_of_pyg() -> None:
+def test_batches_of_the_loader_of_pyg():
     """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts
     per hop.
     """

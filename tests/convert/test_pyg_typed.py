@@ -78,7 +78,7 @@ def batch_of(name: str) -> NodeFlow:
 
 
 @given(typed_graphs())
-def test_hetero_data_and_back_is_the_same_graph(graph: Graph) -> None:
+def test_hetero_data_and_back_is_the_same_graph(graph):
     data = to_pyg(graph)
     assert type(data).__name__ == "HeteroData"
     assert data.validate()
@@ -90,7 +90,7 @@ def test_hetero_data_and_back_is_the_same_graph(graph: Graph) -> None:
 
 
 @given(typed_graphs(), st.data())
-def test_a_batch_of_any_graph(graph: Graph, data: st.DataObject) -> None:
+def test_a_batch_of_any_graph(graph, data):
     seeds = (
         data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))
         if graph.num_nodes
@@ -101,7 +101,7 @@ def test_a_batch_of_any_graph(graph: Graph, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_batch_has_the_nodes_edges_and_columns_that_were_drawn(name: str) -> None:
+def test_a_batch_has_the_nodes_edges_and_columns_that_were_drawn(name):
     batch = batch_of(name)
     data = to_pyg(batch)
     check_ids(data, batch, GRAPH)
@@ -194,9 +194,7 @@ def run(
 
 @pytest.mark.parametrize("trim", [False, True])
 @pytest.mark.parametrize("kind", ["sage", "gat", "graph", "hgt"])
-def test_models_compute_for_the_seeds_what_they_do_on_the_whole_graph(
-    kind: str, trim: bool
-) -> None:
+def test_models_compute_for_the_seeds_what_they_do_on_the_whole_graph(kind, trim):
     model = model_of(kind, 2)
     data = to_pyg(batch_of("all neighbours"))
     whole = run(model, to_pyg(GRAPH))
@@ -210,9 +208,7 @@ def test_models_compute_for_the_seeds_what_they_do_on_the_whole_graph(
 
 @pytest.mark.parametrize("trim", [False, True])
 @pytest.mark.parametrize("name", [name for name in DRAWS if name != "anew"])
-def test_models_compute_on_a_batch_what_the_flows_of_its_relations_give(
-    name: str, trim: bool
-) -> None:
+def test_models_compute_on_a_batch_what_the_flows_of_its_relations_give(name, trim):
     """A weighted sum per relation and the node's own row, by ``flow.of``: nothing is merged."""
     batch = batch_of(name)
     data = to_pyg(batch)
@@ -238,7 +234,7 @@ def test_models_compute_on_a_batch_what_the_flows_of_its_relations_give(
         torch.testing.assert_close(rows[of_type][: len(own)], h[own], rtol=1e-11, atol=1e-11)
 
 
-def test_nodes_that_drew_anew_have_the_mean_of_their_estimates() -> None:
+def test_nodes_that_drew_anew_have_the_mean_of_their_estimates():
     batch = batch_of("anew")
     data = to_pyg(batch)
     for relation in GRAPH.schema.relations:
@@ -263,7 +259,7 @@ def test_nodes_that_drew_anew_have_the_mean_of_their_estimates() -> None:
         assert "num_sampled_edges" not in held
 
 
-def test_a_loader_and_seeds_that_are_no_nodes() -> None:
+def test_a_loader_and_seeds_that_are_no_nodes():
     loader = NodeFlowLoader(
         DRAWS["neighbours"], SEEDS, 4, ndata={0: ["x"]}, seed_data={"index": torch.arange(6)}
     )
@@ -280,7 +276,7 @@ def test_a_loader_and_seeds_that_are_no_nodes() -> None:
     )  # fmt: skip
 
 
-def test_what_hetero_data_holds_becomes_the_graph() -> None:
+def test_what_hetero_data_holds_becomes_the_graph():
     from torch_geometric import EdgeIndex
 
     data = pyg.HeteroData()
@@ -336,7 +332,7 @@ def test_what_hetero_data_holds_becomes_the_graph() -> None:
         from_pyg(data)
 
 
-def test_names_of_one_type_decide() -> None:
+def test_names_of_one_type_decide():
     plain = Graph.from_edges([0], [1])
     named = Graph.typed({"user": 2}, {("user", "knows", "user"): ([0], [1], {"w": torch.ones(1)})})
     assert (type(to_pyg(plain)), type(to_pyg(named))) == (pyg.Data, pyg.HeteroData)
@@ -351,7 +347,7 @@ def test_names_of_one_type_decide() -> None:
     assert to_pyg(Graph.typed({"user": 2}, {})).node_types == ["user"]
 
 
-def test_batches_that_hetero_data_cannot_hold() -> None:
+def test_batches_that_hetero_data_cannot_hold():
     with pytest.raises(
         ValueError, match=r"cannot hold edges of \('author', 'writes', 'paper'\) from end to"
     ):

@@ -43,7 +43,7 @@ AS_TIMES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", AS_TIMES)
-def test_no_row_later_than_the_seed_is_read_below_a_second(kind: str) -> None:
+def test_no_row_later_than_the_seed_is_read_below_a_second(kind):
     seeds = [SECOND, SECOND + 0.1, SECOND + 0.5, SECOND + 1]
     users = pd.DataFrame({"id": [1]})
     clicks = pd.DataFrame({"user": [1, 1, 1], "at": AS_TIMES[kind], "v": [1.0, 2, 3]})
@@ -79,7 +79,7 @@ def test_no_row_later_than_the_seed_is_read_below_a_second(kind: str) -> None:
         assert torch.equal(x, alone.nodes["clicks"].data["x"])
 
 
-def test_all_tables_have_one_clock() -> None:
+def test_all_tables_have_one_clock():
     whole, parts = times_of([1, None, 20], [0.5, 3, None])
     assert (whole.dtype, parts.dtype) == (torch.float64, torch.float64)
     assert (whole.nan_to_num(NEVER).tolist(), parts.nan_to_num(NEVER).tolist()) == (
@@ -121,7 +121,7 @@ EXACT: list[tuple[Any, Any, list[int]]] = [
 
 
 @pytest.mark.parametrize("case", range(len(EXACT)))
-def test_keys_of_different_types_are_joined_exactly(case: int) -> None:
+def test_keys_of_different_types_are_joined_exactly(case):
     own, foreign, to = EXACT[case]
     assert linked(own, foreign)[1] == to
 
@@ -144,7 +144,7 @@ ROUNDED: list[tuple[Any, int, int]] = [
 
 
 @pytest.mark.parametrize("case", range(len(ROUNDED)))
-def test_keys_that_may_be_rounded_are_refused_on_both_sides(case: int) -> None:
+def test_keys_that_may_be_rounded_are_refused_on_both_sides(case):
     column, digits, row = ROUNDED[case]
     words = (
         rf"holds keys as floats, which tell no integers from 2\*\*{digits} on apart: row {row} has "

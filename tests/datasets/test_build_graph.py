@@ -48,16 +48,16 @@ def least(num_nodes: int, edges: int) -> int:
     in_order=st.booleans(),
 )
 def test_text_files_are_one_list(
-    tmp_path_factory: pytest.TempPathFactory,
-    edges: list[tuple[int, int, int, float]],
-    cuts: list[int],
-    delimiter: str,
-    packed: bool,
-    header: bool,
-    note: str,
-    bucket: int,
-    in_order: bool,
-) -> None:
+    tmp_path_factory,
+    edges,
+    cuts,
+    delimiter,
+    packed,
+    header,
+    note,
+    bucket,
+    in_order,
+):
     place = tmp_path_factory.mktemp("text")
     edges = sorted(edges, key=lambda edge: edge[1]) if in_order else edges
     starts = [0, *sorted(min(cut, len(edges)) for cut in cuts), len(edges)]
@@ -93,7 +93,7 @@ def test_text_files_are_one_list(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_wrong_line_of_a_later_piece_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_wrong_line_of_a_later_piece_is_named_and_leaves_nothing(tmp_path):
     file = write(tmp_path / "e.csv", "src,dst\n0,1\n1,2\n2,0\n3,1\n1,1\nx,1\n")
     with pytest.raises(ValueError, match=r"e\.csv, line 7: src must be an integer"):
         build_graph(file, tmp_path / "g", **QUIET)
@@ -103,7 +103,7 @@ def test_a_wrong_line_of_a_later_piece_is_named_and_leaves_nothing(tmp_path: Pat
 @pytest.mark.parametrize(
     "text", ["0 1\n2 0\n", "from,to\n0,1\n", "dst\tsrc\tw\n0\t1\t2\n", "0;1;5\n"]
 )
-def test_the_layout_of_a_file_is_found(tmp_path: Path, text: str) -> None:
+def test_the_layout_of_a_file_is_found(tmp_path, text):
     file = write(tmp_path / "e.txt", text)
     delimiter = ";" if ";" in text else None
     graph = build_graph(file, tmp_path / "g", delimiter=delimiter, **QUIET)
@@ -112,7 +112,7 @@ def test_the_layout_of_a_file_is_found(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32, np.uint64])
-def test_arrays(tmp_path: Path, dtype: type) -> None:
+def test_arrays(tmp_path, dtype):
     ends: Any = np.random.default_rng(3).integers(0, 9, (40, 2)).astype(dtype)
     files = (tmp_path / "first.npy", tmp_path / "second.npy")
     np.save(files[0], ends[:17])
@@ -121,7 +121,7 @@ def test_arrays(tmp_path: Path, dtype: type) -> None:
     same(graph, Graph.from_edges(*ends.astype(np.int64).T, num_nodes=12))
 
 
-def test_the_least_memory_is_that_of_the_guide(tmp_path: Path) -> None:
+def test_the_least_memory_is_that_of_the_guide(tmp_path):
     nodes = 50_000
     edges = 500_000
     np.save(tmp_path / "e.npy", np.random.default_rng(0).integers(0, nodes, (edges, 2)))
@@ -137,7 +137,7 @@ def test_the_least_memory_is_that_of_the_guide(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_more_edges_into_one_node_than_memory_holds(tmp_path: Path) -> None:
+def test_more_edges_into_one_node_than_memory_holds(tmp_path):
     src = np.arange(300) % 7
     dst = np.where(np.arange(300) % 3, 4, np.arange(300) % 6)
     np.save(tmp_path / "e.npy", np.stack([src, dst], 1))
@@ -146,7 +146,7 @@ def test_more_edges_into_one_node_than_memory_holds(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
-def test_a_range_has_as_many_nodes_as_fit(degrees: list[int], most: int) -> None:
+def test_a_range_has_as_many_nodes_as_fit(degrees, most):
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     bounds = _sorting.ranges_of(indptr, most).tolist()
     assert (bounds[0], bounds[-1]) == (0, len(degrees))
@@ -156,13 +156,13 @@ def test_a_range_has_as_many_nodes_as_fit(degrees: list[int], most: int) -> None
         assert high == len(degrees) or sum(degrees[low : high + 1]) > most
 
 
-def test_edges_in_order_need_no_ids(tmp_path: Path) -> None:
+def test_edges_in_order_need_no_ids(tmp_path):
     np.save(tmp_path / "e.npy", np.array([[1, 0], [0, 0], [2, 1], [0, 3]]))
     assert build_graph(tmp_path / "e.npy", tmp_path / "g", **QUIET).csc()[2] is None
     assert not [path for path in (tmp_path / "g").iterdir() if path.name.startswith("edge_ids")]
 
 
-def test_columns_from_files(tmp_path: Path) -> None:
+def test_columns_from_files(tmp_path):
     write(tmp_path / "e.csv", "0,1\n1,0\n")
     feat = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     np.save(tmp_path / "feat.npy", feat)
@@ -178,7 +178,7 @@ def test_columns_from_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_named_nodes_are_numbered_in_the_order_of_their_first_edge(tmp_path: Path) -> None:
+def test_named_nodes_are_numbered_in_the_order_of_their_first_edge(tmp_path):
     rows = [
         ("ann", "b,ob", 1),
         ("名", "ann", 2),
@@ -212,7 +212,7 @@ def node_names_of_plain(place: Path) -> object:
     return node_names(place / "plain")
 
 
-def test_a_name_may_be_a_number(tmp_path: Path) -> None:
+def test_a_name_may_be_a_number(tmp_path):
     write(tmp_path / "e.tsv", "900\t7\n7\tsrc\n")
     graph = build_graph(tmp_path / "e.tsv", tmp_path / "g", named=True, **QUIET)
     assert list(node_names(tmp_path / "g") or ()) == ["900", "7", "src"]
@@ -220,12 +220,12 @@ def test_a_name_may_be_a_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_pieces_without_edges(tmp_path: Path) -> None:
+def test_pieces_without_edges(tmp_path):
     (tmp_path / "e.csv").write_text("# a\n# b\n0,1\n# c\n# d\n\n# e\n \n\n1,2\n")
     same(build_graph(tmp_path / "e.csv", tmp_path / "g", **QUIET), Graph.from_edges([0, 1], [1, 2]))
 
 
-def test_a_spool_takes_pieces_without_edges(tmp_path: Path) -> None:
+def test_a_spool_takes_pieces_without_edges(tmp_path):
     with closing(_sorting.Spool(tmp_path)) as spool:
         spool.append(none := np.zeros(0, np.int64), none)
         assert (spool.num_edges, spool.largest, list(spool.pieces())) == (0, -1, [])
@@ -249,7 +249,7 @@ def evaluated(arguments: str, place: Path) -> Graph:
 
 
 @pytest.mark.usefixtures("small")
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet(tmp_path):
     random = np.random.default_rng(1)
     src, dst = random.integers(0, 9, (2, 20))
     w = random.normal(size=20)
@@ -267,7 +267,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["arrow.list_(arrow.int16())", "arrow.list_(arrow.int16(), 2)"])
-def test_lists_of_one_length_in_parquet_are_rows(kind: str, tmp_path: Path) -> None:
+def test_lists_of_one_length_in_parquet_are_rows(kind, tmp_path):
     columns = f"{{'src': [0, 1], 'dst': [1, 0], 'w': arrow.array([[1, 2], [3, 4]], {kind})}}"
     rows = evaluated(columns, tmp_path).edata["w"]
     assert (rows.dtype, rows[:].tolist()) == (torch.int16, [[1, 2], [3, 4]])
@@ -319,12 +319,12 @@ REFUSED = {
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("arguments", "words"), REFUSED.items())
-def test_what_parquet_cannot_say_of_edges(arguments: str, words: str, tmp_path: Path) -> None:
+def test_what_parquet_cannot_say_of_edges(arguments, words, tmp_path):
     with pytest.raises(ValueError, match=rf"\d\.parquet.*{words}"):
         evaluated(arguments, tmp_path)
 
 
-def test_a_missing_pyarrow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pyarrow_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     write(tmp_path / "e.parquet", "")
     with pytest.raises(ImportError, match="pip install pyarrow"):
@@ -361,12 +361,12 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("columns", "names"), NAMES.items())
-def test_names_of_known_types_in_parquet(columns: str, names: list[str], tmp_path: Path) -> None:
+def test_names_of_known_types_in_parquet(columns, names, tmp_path):
     evaluated(f"{columns}, named=True", tmp_path)
     assert list(node_names(tmp_path / "g") or ()) == names
 
 
-def test_times_in_parquet_are_seconds(tmp_path: Path) -> None:
+def test_times_in_parquet_are_seconds(tmp_path):
     columns = (
         "{'to': ['a', 'b'], 'weight': [1, 2], 'from': ['b', 'c'], "
         "'at': arrow.array([1500, 2000], arrow.timestamp('ms', 'Europe/Paris')), "

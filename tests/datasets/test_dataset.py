@@ -33,7 +33,7 @@ def small(**changes: object) -> Dataset:
     return Dataset(**{**fields, "num_classes": 4, **changes})  # type: ignore[arg-type]
 
 
-def test_a_data_set() -> None:
+def test_a_data_set():
     data = small()
     assert list(data.splits) == ["train", "val", "test"]
     assert data.splits["val"] is data.val
@@ -49,7 +49,7 @@ def test_a_data_set() -> None:
         data.name = "other"  # type: ignore[misc]
 
 
-def test_info_is_a_table() -> None:
+def test_info_is_a_table():
     data = small(class_names=("a", "b", "c", "d"), description="for this test")
     assert data.info().splitlines() == [
         "small: for this test",
@@ -60,7 +60,7 @@ def test_info_is_a_table() -> None:
     ]
 
 
-def test_info_lists_types_relations_and_names() -> None:
+def test_info_lists_types_relations_and_names():
     columns = {"w": torch.ones(1), "t": torch.tensor([1])}
     graph = Graph.typed(
         {"user": 1_000, "item": {"x": torch.ones(2, 3)}},
@@ -82,7 +82,7 @@ def test_info_lists_types_relations_and_names() -> None:
     ]
 
 
-def test_names_of_categories() -> None:
+def test_names_of_categories():
     graph = Graph.from_edges(
         [0, 1, 2], [1, 2, 0], edata={"relation": torch.tensor([0, 2, 0], dtype=torch.int8)}
     )
@@ -118,7 +118,7 @@ def graph() -> Graph:
     )
 
 
-def test_a_data_set_comes_back(tmp_path: Path, graph: Graph) -> None:
+def test_a_data_set_comes_back(tmp_path, graph):
     data = Dataset(
         "four", graph, train=ids(1), val=ids(3), test=ids(), num_classes=5, class_names=tuple("abcde"),
         description="of four", node_names=("x", "ÿ", "", "z\n"), feature_names=("f", "g"),
@@ -135,12 +135,12 @@ def test_a_data_set_comes_back(tmp_path: Path, graph: Graph) -> None:
     same(data, read_folder(tmp_path / "d"))
 
 
-def test_the_bundled_set_comes_back(tmp_path: Path) -> None:
+def test_the_bundled_set_comes_back(tmp_path):
     debian().save(tmp_path / "d")
     same(debian(), read_folder(tmp_path / "d"))
 
 
-def test_names_and_split_of_a_built_graph(tmp_path: Path) -> None:
+def test_names_and_split_of_a_built_graph(tmp_path):
     (tmp_path / "e.csv").write_text("ann,bob\nbob,cid\n")
     np.save(tmp_path / "label.npy", np.array([0, 1, 0]))
     build_graph(
@@ -159,7 +159,7 @@ def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
+def test_what_is_wrong_is_named(tmp_path, graph):
     Graph.from_edges([0], [1]).save(tmp_path / "plain")
     assert read_folder(tmp_path / "plain", labels=False).num_classes == 0
     data = Dataset("d", graph, train=ids(0), val=ids(), test=ids(), num_classes=2)
@@ -174,9 +174,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
         read_folder(tmp_path / "d")
 
 
-def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(tmp_path, folder):
     (folder / "manifest.json").write_text("{}")
     assert read_folder(folder).graph.num_nodes == 8
 
@@ -208,7 +206,7 @@ def mask(*rows: int) -> Tensor:
         (torch.tensor([0.5, 2.0, 1.0, 3.0]).double(), [math.nan, math.nan, 0.5, 2.0, 1.0, 3.0], 0),
     ],
 )
-def test_labels_of_a_node_type(label: Tensor, of_all: list[Any], num_classes: int) -> None:
+def test_labels_of_a_node_type(label, of_all, num_classes):
     graph = typed(y=label, train_mask=mask(0, 2), test=mask(1))
     data = Dataset("d", graph).of_type("paper")
     assert (data.train.tolist(), data.val.tolist(), data.test.tolist()) == ([2, 4], [], [3])
@@ -226,7 +224,7 @@ def test_labels_of_a_node_type(label: Tensor, of_all: list[Any], num_classes: in
     assert data.of_type() is data.of_type("paper") is data
 
 
-def test_splits_of_a_node_type(tmp_path: Path) -> None:
+def test_splits_of_a_node_type(tmp_path):
     graph = typed(label=torch.tensor([0, 1, 0, -1]))
     own = Dataset("d", graph, [3], [2], []).of_type()  # type: ignore[arg-type]
     assert (own.train.tolist(), own.val.tolist()) == ([3], [2])

@@ -16,7 +16,7 @@ def data() -> Dataset:
     return debian()
 
 
-def test_sizes(data: Dataset) -> None:
+def test_sizes(data):
     assert repr(data) == (
         "Dataset(debian: 63666 nodes, 300546 edges, 2000 features, 58 classes, train/val/test "
         "31833/15916/15917)"
@@ -26,7 +26,7 @@ def test_sizes(data: Dataset) -> None:
     assert list(data.node_names) == sorted(set(data.node_names))
 
 
-def test_known_dependency(data: Dataset) -> None:
+def test_known_dependency(data):
     bash, libc6, base_files = (
         data.node_names.index(name) for name in ("bash", "libc6", "base-files")
     )
@@ -40,7 +40,7 @@ def test_known_dependency(data: Dataset) -> None:
     assert data.class_names[int(data.graph.ndata["label"][bash])] == "shells"
 
 
-def test_edges_are_distinct_sorted_and_no_loops(data: Dataset) -> None:
+def test_edges_are_distinct_sorted_and_no_loops(data):
     src, dst = (ends.numpy() for ends in data.graph.edges())
     kind = data.graph.edata["kind"]
     assert kind.dtype == torch.int8
@@ -52,7 +52,7 @@ def test_edges_are_distinct_sorted_and_no_loops(data: Dataset) -> None:
     assert triples.shape[1] == len(src)
 
 
-def test_features_are_sparse_rows_of_norm_one(data: Dataset) -> None:
+def test_features_are_sparse_rows_of_norm_one(data):
     features = data.graph.ndata["feat"]
     assert features.layout == torch.sparse_csr
     assert features.dtype == torch.float32
@@ -68,7 +68,7 @@ def test_features_are_sparse_rows_of_norm_one(data: Dataset) -> None:
     assert (norms[empty] == 0).all()
 
 
-def test_labels_and_split_cover_all_nodes(data: Dataset) -> None:
+def test_labels_and_split_cover_all_nodes(data):
     label = data.graph.ndata["label"]
     assert label.dtype == torch.int64
     counts = torch.bincount(label, minlength=58)
@@ -78,7 +78,7 @@ def test_labels_and_split_cover_all_nodes(data: Dataset) -> None:
     assert torch.equal(data.train, order[:31833].sort().values)
 
 
-def test_the_docstring_says_what_is_in_the_data(data: Dataset) -> None:
+def test_the_docstring_says_what_is_in_the_data(data):
     graph = data.graph
     counts = torch.bincount(data.graph.ndata["label"])
     feat = graph.ndata["feat"]
@@ -91,7 +91,7 @@ def test_the_docstring_says_what_is_in_the_data(data: Dataset) -> None:
     assert f"({int(counts.min())} to {int(counts.max()):,})" in words
 
 
-def test_file_is_small_plain_and_holds_few_numbers() -> None:
+def test_file_is_small_plain_and_holds_few_numbers():
     path = resources.files("nodeflow.datasets").joinpath("debian.npz")
     with path.open("rb") as file:
         assert len(file.read()) < 2_000_000

@@ -42,7 +42,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("arguments", "expected"), WAYS.items())
-def test_ways_to_write_a_list(tmp_path: Path, arguments: str, expected: str) -> None:
+def test_ways_to_write_a_list(tmp_path, arguments, expected):
     def listed(text: str, **options: Any) -> tuple[Graph, dict[str, Any]]:
         return read_edge_list(write(tmp_path, text), **options), options
 
@@ -57,7 +57,7 @@ def test_ways_to_write_a_list(tmp_path: Path, arguments: str, expected: str) -> 
         assert graph.edata[name].dtype == kind
 
 
-def test_files_that_hold_no_list(tmp_path: Path) -> None:
+def test_files_that_hold_no_list(tmp_path):
     whole = gzip.compress("\n".join(f"{i} {i * i}" for i in range(5000)).encode())
     other = b"\xff\xfe\x00\x01" * 8
     for name, content, words in (

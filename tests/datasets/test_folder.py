@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +31,7 @@ REAL = {
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real(name: str, real_folder: Callable[[str], Path]) -> None:
+def test_real(name, real_folder):
     nodes, edges, in_degree, features, classes, split = REAL[name]
     data = read_folder(real_folder(name), labels=classes > 0)
     assert (data.name, data.graph.num_nodes, data.graph.num_edges, data.num_classes) == (
@@ -56,7 +54,7 @@ def test_real(name: str, real_folder: Callable[[str], Path]) -> None:
         assert bool((label >= 0).all())
 
 
-def test_small(folder: Path) -> None:
+def test_small(folder):
     data = read_folder(folder)
     assert (
         repr(data) == "Dataset(ring: 8 nodes, 8 edges, 3 features, 2 classes, train/val/test 3/1/3)"
@@ -77,14 +75,12 @@ def test_small(folder: Path) -> None:
         ({"test.npy": [4]}, [[], [], [4]]),  # without label
     ],
 )
-def test_parts_are_those_of_the_files(
-    folder: Path, files: dict[str, object], split: list[list[int]]
-) -> None:
+def test_parts_are_those_of_the_files(folder, files, split):
     write_files(folder, files)
     assert [ids.tolist() for ids in read_folder(folder).splits.values()] == split
 
 
-def test_without_labels(folder: Path) -> None:
+def test_without_labels(folder):
     (folder / "labels.npy").unlink()
     with pytest.raises(
         FileNotFoundError, match=r"has no labels.npy or labels.npz; labels=False reads"
@@ -97,7 +93,7 @@ def test_without_labels(folder: Path) -> None:
     assert read_folder(folder, labels=False).train.tolist() == [1, 2]
 
 
-def test_weights(folder: Path) -> None:
+def test_weights(folder):
     matrix = scipy.sparse.csr_matrix(([0.5, 1.0], ([0, 3], [1, 2])), shape=(8, 8))
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
     weight = read_folder(folder).graph.edata["weight"]
@@ -111,7 +107,7 @@ def test_weights(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None:
+def test_entries_that_repeat_are_parallel_edges(folder, form):
     if form == "coo":
         matrix = scipy.sparse.coo_matrix((np.ones(3), ([0, 0, 1], [1, 1, 2])), shape=(8, 8))
     else:
@@ -125,7 +121,7 @@ def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None
     assert pairs == ([(1, 0), (1, 0), (2, 1)] if form == "csc" else [(0, 1), (0, 1), (1, 2)])
 
 
-def test_several_labels_per_node(folder: Path) -> None:
+def test_several_labels_per_node(folder):
     write_files(
         folder,
         {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8))},
@@ -142,11 +138,11 @@ def test_several_labels_per_node(folder: Path) -> None:
     stated=st.booleans(),
 )
 def test_table_of_edges_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory,
-    edges: list[tuple[int, int, int]],
-    dtype: type,
-    stated: bool,
-) -> None:
+    tmp_path_factory,
+    edges,
+    dtype,
+    stated,
+):
     folder = tmp_path_factory.getbasetemp() / "written"
     folder.mkdir(exist_ok=True)
     src, dst, when = np.array(edges).T
@@ -162,7 +158,7 @@ def test_table_of_edges_is_read_back(
 
 @pytest.mark.parametrize("name", ["adjacency.npz", "features.npz", "labels.npy"])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
-def test_truncated_file(folder: Path, name: str, share: float) -> None:
+def test_truncated_file(folder, name, share):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(ValueError, match=re.escape(str(folder / name))):
@@ -170,9 +166,7 @@ def test_truncated_file(folder: Path, name: str, share: float) -> None:
 
 
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_a_changed_byte_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
-) -> None:
+def test_a_changed_byte_is_read_or_refused(tmp_path_factory, at, byte):
     folder = tmp_path_factory.getbasetemp() / "changed"
     folder.mkdir(exist_ok=True)
     np.savez(folder / "edges.npz", src=[0, 1, 2], dst=[1, 2, 0])
@@ -186,7 +180,7 @@ def test_a_changed_byte_is_read_or_refused(
     assert outcome == 3 or "edges.npz" in str(outcome)
 
 
-def test_files_under_the_names_of_columns_are_read(tmp_path: Path) -> None:
+def test_files_under_the_names_of_columns_are_read(tmp_path):
     np.savez(tmp_path / "edges.npz", src=[0, 1], dst=[1, 2])
     np.save(tmp_path / "feat.npy", np.ones((3, 2), np.float32))
     np.save(tmp_path / "label.npy", [0, 1, 0])
@@ -196,7 +190,7 @@ def test_files_under_the_names_of_columns_are_read(tmp_path: Path) -> None:
     assert data.unread_files == ()
 
 
-def test_files_that_are_not_read_are_named(tmp_path: Path) -> None:
+def test_files_that_are_not_read_are_named(tmp_path):
     np.savez(tmp_path / "edges.npz", src=[0, 1], dst=[1, 2])
     np.save(tmp_path / "x.npy", np.ones((3, 2)))
     (tmp_path / "y.csv.gz").write_bytes(b"")

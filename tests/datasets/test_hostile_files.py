@@ -29,7 +29,7 @@ ARRAYS = ["features.npz", "labels.npy", "val.npy", "adjacency.npz", "feat.npy"]
 
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("name", [*ARRAYS, "nodes.csv", "edges.csv.gz", "manifest.json"])
-def test_what_is_no_file_is_named(name: str, kind: str, folder: Path) -> None:
+def test_what_is_no_file_is_named(name, kind, folder):
     make, words = PLACES[kind]
     (folder / name).unlink(missing_ok=True)
     if name == "manifest.json":
@@ -39,7 +39,7 @@ def test_what_is_no_file_is_named(name: str, kind: str, folder: Path) -> None:
         read_folder(folder)
 
 
-def test_arrays_of_other_formats_are_named(folder: Path) -> None:
+def test_arrays_of_other_formats_are_named(folder):
     content = (folder / "labels.npy").read_bytes()
     with (folder / "labels.npy").open("wb") as file:
         np.savez(file, x=np.zeros(8, np.int64))
@@ -55,7 +55,7 @@ def test_arrays_of_other_formats_are_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_lists_of_edges_that_are_no_files(kind: str, tmp_path: Path) -> None:
+def test_lists_of_edges_that_are_no_files(kind, tmp_path):
     make, words = PLACES[kind]
     make(tmp_path / "edges.csv")
     (tmp_path / "raw").mkdir()
@@ -85,9 +85,7 @@ EDGES = {
 
 @pytest.mark.parametrize("first", ["5", "5.5"])
 @pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
-def test_a_list_of_edges_keeps_numbers_or_names_the_line(
-    line: str, words: str, first: str, tmp_path: Path
-) -> None:
+def test_a_list_of_edges_keeps_numbers_or_names_the_line(line, words, first, tmp_path):
     file = tmp_path / "edges.csv"
     file.write_bytes(f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match=rf"edges.csv.*{words}") as caught:
@@ -102,9 +100,7 @@ def test_a_list_of_edges_keeps_numbers_or_names_the_line(
 
 
 @pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
-def test_a_table_of_edges_keeps_numbers_or_names_the_line(
-    line: str, words: str, tmp_path: Path
-) -> None:
+def test_a_table_of_edges_keeps_numbers_or_names_the_line(line, words, tmp_path):
     if "dst must" in words:
         return  # any word is a name here
     for first in ("5", "5.5"):
@@ -123,7 +119,7 @@ def test_a_table_of_edges_keeps_numbers_or_names_the_line(
         read_folder(tmp_path, labels=False)
 
 
-def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
+def test_numbers_that_fit_stay_as_they_are(tmp_path):
     words = ["9223372036854775807", "-9223372036854775808", "7"]
     lines = [f"0,1,{word}" for word in words]
     (tmp_path / "edges.csv").write_text("\n".join(["src,dst,w", *lines]))
@@ -140,14 +136,14 @@ def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
         assert graph.edata["w"].tolist() == [1e300, -np.inf, 1e19]
 
 
-def test_a_class_is_not_rounded(tmp_path: Path) -> None:
+def test_a_class_is_not_rounded(tmp_path):
     (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
     (tmp_path / "nodes.csv").write_text(f"id,label\n0,{2**53 + 1}\n1,\n")
     data = read_folder(tmp_path)
     assert (data.graph.ndata["label"].tolist(), data.class_names) == ([0, -1], (str(2**53 + 1),))
 
 
-def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
+def test_numbers_of_ogb_are_not_infinite(tmp_path):
     files = {
         "raw/edge": "0,1\n",
         "raw/node-label": "1\n0\n",
@@ -170,7 +166,7 @@ def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
     assert read_ogb(tmp_path).graph.ndata["feat"].tolist() == [[1.0], [np.inf]]
 
 
-def test_packed_text_that_is_damaged_is_named(tmp_path: Path) -> None:
+def test_packed_text_that_is_damaged_is_named(tmp_path):
     packed = gzip.compress(b"2\n")
     damaged = packed[:10] + b"\xff" + packed[11:]  # a block of a kind that there is not
     (tmp_path / "raw").mkdir()
@@ -215,7 +211,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize(("header", "words"), HEADERS.values(), ids=HEADERS.keys())
-def test_headers_that_are_damaged_or_lie(header: bytes, words: str, folder: Path) -> None:
+def test_headers_that_are_damaged_or_lie(header, words, folder):
     contents = npy(header, np.arange(8).tobytes())
     (folder / "labels.npy").write_bytes(contents)
     with pytest.raises(ValueError, match=rf"labels\.npy must be .*{words}"):
@@ -231,9 +227,7 @@ def test_headers_that_are_damaged_or_lie(header: bytes, words: str, folder: Path
         read_folder(folder)
 
 
-def test_arrays_larger_than_memory_are_refused_before_they_are_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_larger_than_memory_are_refused_before_they_are_read(folder, monkeypatch):
     (folder / "adjacency.npz").unlink()
     np.savez_compressed(
         folder / "edges.npz", src=np.zeros(10**7, np.int64), dst=np.zeros(10**7, np.int64)
@@ -250,7 +244,7 @@ def test_arrays_larger_than_memory_are_refused_before_they_are_read(
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
-def test_indices_outside_of_a_matrix(kind: str, folder: Path) -> None:
+def test_indices_outside_of_a_matrix(kind, folder):
     matrix = scipy.sparse.csr_matrix(np.eye(8)).asformat(kind)
     matrix.indices[3] = 99
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
@@ -259,7 +253,7 @@ def test_indices_outside_of_a_matrix(kind: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["edges.npz", "adjacency.npz", "features.npz"])
-def test_sizes_beyond_memory_are_refused(name: str, folder: Path) -> None:
+def test_sizes_beyond_memory_are_refused(name, folder):
     huge = 2**45
     corner = scipy.sparse.coo_array(
         ([1.0], ([3], [2])), shape=(huge, huge if name == "adjacency.npz" else 4)
@@ -283,7 +277,7 @@ def test_sizes_beyond_memory_are_refused(name: str, folder: Path) -> None:
 @pytest.mark.skipif(
     np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine"
 )
-def test_numbers_that_torch_does_not_have_are_refused(folder: Path) -> None:
+def test_numbers_that_torch_does_not_have_are_refused(folder):
     (folder / "adjacency.npz").unlink()
     np.savez(folder / "edges.npz", src=[0], dst=[1], w=np.zeros(1, np.longdouble))
     with pytest.raises(ValueError, match=r"edges\.npz, array 'w', holds float\d+, which torch"):

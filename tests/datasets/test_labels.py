@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -15,14 +13,14 @@ from nodeflow.datasets import Dataset, read_folder
 
 
 @pytest.mark.parametrize("none", ["nan", "-1", "NaN", ""])
-def test_several_labels_of_which_one_is_none(none: str, tmp_path: Path) -> None:
+def test_several_labels_of_which_one_is_none(none, tmp_path):
     nodes = f"id,label\n0,a;b\n1,b\n2,{none}\n3,a\n4,a\n5,b\n"
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
     assert data.class_names == ("a", "b")
     assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 1], [0, 0], [1, 0], [1, 0], [0, 1]]
 
 
-def test_a_matrix_of_integers_with_gaps() -> None:
+def test_a_matrix_of_integers_with_gaps():
     rows = torch.tensor([[1, 0], [0, 1], [-1, -1], [1, -1], [0, 0], [1, 1]])
     data = Dataset("d", ring(y=rows, train_mask=bools([0, 1]))).of_type()
     wanted = torch.where(rows < 0, NAN, rows.float())
@@ -32,7 +30,7 @@ def test_a_matrix_of_integers_with_gaps() -> None:
     torch.testing.assert_close(numbers.graph.ndata["label"], rows.float())
 
 
-def test_false_is_the_first_class(tmp_path: Path) -> None:
+def test_false_is_the_first_class(tmp_path):
     nodes = "id,label\n0,True\n1,False\n2,\n3,True\n4,False\n5,True\n"
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
     assert (data.graph.ndata["label"].tolist(), data.class_names) == (
@@ -41,7 +39,7 @@ def test_false_is_the_first_class(tmp_path: Path) -> None:
     )
 
 
-def test_a_byte_that_was_minus_one_is_no_class() -> None:
+def test_a_byte_that_was_minus_one_is_no_class():
     largest = Dataset("d", ring(y=torch.tensor([255, 254] * 3, dtype=torch.uint8))).of_type()
     assert largest.class_names == ("254", "255")
 
@@ -66,7 +64,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_rule_for_labels(form: str, tmp_path: Path) -> None:
+def test_one_rule_for_labels(form, tmp_path):
     raw = eval(form)
     rows, dtype, num_classes = eval(FORMS[form])
     folder = folder_of(tmp_path, edges_csv=EDGES)
@@ -88,7 +86,7 @@ def test_one_rule_for_labels(form: str, tmp_path: Path) -> None:
         assert data.of_type() is data, way
 
 
-def test_labels_of_the_split_tell_what_floats_are() -> None:
+def test_labels_of_the_split_tell_what_floats_are():
     label = torch.tensor([0.0, 1, 0, 1, 0.5, NAN])
     data = Dataset("d", ring(label=label), train=[0, 1], val=[2], test=[3])  # type: ignore[arg-type]
     of_classes = data.of_type()
@@ -101,7 +99,7 @@ def test_labels_of_the_split_tell_what_floats_are() -> None:
 @pytest.mark.parametrize(
     "number", [2**24 + 1, 1_700_000_001, 2**53 - 1, -(2**24) - 1, 1_700_000_001.5]
 )
-def test_numbers_that_float32_rounds_are_refused(number: float, tmp_path: Path) -> None:
+def test_numbers_that_float32_rounds_are_refused(number, tmp_path):
     """Else two times or counts would become the same."""
     close = number - 1 if number > 0 else number + 1
     rows = [f"0,{number}", f"1,{close}", "2,3"]
@@ -138,7 +136,7 @@ def test_numbers_that_float32_rounds_are_refused(number: float, tmp_path: Path) 
         Dataset("d", ring(y=np.array([number, close, 2, 3, 4, 0.5]))).of_type()
 
 
-def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
+def test_large_numbers_that_float32_keeps(tmp_path):
     nodes = f"id,x,label\n0,{2**24},{2**30}\n1,-{2**24 + 2},0.1\n2,0.1,inf\n"
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
     assert data.graph.ndata["feat"].flatten().tolist() == [2**24, -(2**24) - 2, np.float32(0.1)]
@@ -156,7 +154,7 @@ def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_class_codes_become_names(gaps: bool, tmp_path: Path) -> None:
+def test_class_codes_become_names(gaps, tmp_path):
     codes = np.array([90210, 10001, 90210, 60601, 10001, 60601])
     raw = codes
     rows = [2, 0, 2, 1, 0, 1]
@@ -183,7 +181,7 @@ def test_class_codes_become_names(gaps: bool, tmp_path: Path) -> None:
     assert Dataset("d", many).of_type().num_classes == 3 * 399 + 1
 
 
-def test_several_class_codes_become_names(tmp_path: Path) -> None:
+def test_several_class_codes_become_names(tmp_path):
     nodes = "id,label\n0,90210;10001\n1,\n2,10001\n"
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
     assert (data.num_classes, data.class_names) == (2, ("90210", "10001"))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gzip
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ QUIET: dict[str, Any] = {"progress": False, "overwrite": True}
      "~from,~to", ":START_ID,:END_ID", "u,v"],
 )  # fmt: skip
 @pytest.mark.parametrize("named", [False, True])
-def test_ends_are_found_by_title_anywhere(tmp_path: Path, titles: str, named: bool) -> None:
+def test_ends_are_found_by_title_anywhere(tmp_path, titles, named):
     src, dst = titles.split(",")
     rows = [("a", "b"), ("b", "c")] if named else [("0", "1"), ("1", "2")]
     lines = [f"7,{v},{at},{u}" for at, (u, v) in enumerate(rows)]
@@ -55,7 +54,7 @@ def test_ends_are_found_by_title_anywhere(tmp_path: Path, titles: str, named: bo
         ("start,end,sender_id,receiver_id", 2, 3), ("x1,x2,head,tail", 2, 3), ("since,citing_id,cited_id", 1, 2),
     ],
 )  # fmt: skip
-def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: Path) -> None:
+def test_titles_of_ends_have_a_side(titles, src, dst, tmp_path):
     """They begin with a word for each side, or are the first two and end with a number or letter
     for it.
     """
@@ -65,7 +64,7 @@ def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: P
     assert [end.tolist() for end in graph.edges()] == [[int(row[src])], [int(row[dst])]]
 
 
-def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
+def test_titles_and_names_are_told_apart_or_refused(tmp_path):
     data = read(tmp_path, edges_csv="person,friend\n7,9\n")  # numbers below a word
     assert data.node_names == ("7", "9")
     assert (
@@ -74,7 +73,7 @@ def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_header_that_is_an_edge_is_refused(tmp_path: Path) -> None:
+def test_a_header_that_is_an_edge_is_refused(tmp_path):
     folder = folder_of(tmp_path, edges_csv="# src,dst\n0,1\n1,2\n")
     assert read_folder(folder, labels=False).graph.num_edges == 2
 
@@ -88,18 +87,18 @@ def test_a_header_that_is_an_edge_is_refused(tmp_path: Path) -> None:
         "source\ttype\ttarget",
     ],
 )
-def test_titles_of_triples(tmp_path: Path, titles: str) -> None:
+def test_titles_of_triples(tmp_path, titles):
     data = read(tmp_path, train_tsv=f"{titles}\na\tr\tb\nb\tr\tc\n")
     assert (data.node_names, data.relation_names) == (("a", "b", "c"), ("r",))
 
 
-def test_relations_are_integers_or_names(tmp_path: Path) -> None:
+def test_relations_are_integers_or_names(tmp_path):
     for words in (("True", "False"), ("2021-01-01", "x"), ("1.5", "1")):
         data = read(tmp_path, train_tsv="".join(f"a\t{word}\tb\n" for word in words))
         assert (data.relation_names, data.graph.edata["relation"].tolist()) == (words, [0, 1])
 
 
-def test_comments_before_names(tmp_path: Path) -> None:
+def test_comments_before_names(tmp_path):
     file = tmp_path / "e.tsv"
     for text in (
         "% a note\nann\tbob\nbob\tcid\n",
@@ -125,7 +124,7 @@ def test_comments_before_names(tmp_path: Path) -> None:
         "t,customer_id,product_id",
     ],
 )
-def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> None:
+def test_tables_of_users_and_items_are_refused(titles, tmp_path):
     lines = f"{titles}\n" + ",".join("123"[: titles.count(",") + 1]) + "\n"
     (tmp_path / "e.csv").write_text(lines)
     for read_it in (
@@ -149,9 +148,7 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
         ("o,x,s,p", 2, 0),
     ],
 )
-def test_short_titles_are_ends_only_beside_their_third(
-    titles: str, src: int, dst: int, tmp_path: Path
-) -> None:
+def test_short_titles_are_ends_only_beside_their_third(titles, src, dst, tmp_path):
     """``t`` may be a time, and ``h``, ``s``, ``o`` anything."""
     text = f"{titles}\n3,4,5,6\n"
     (tmp_path / "e.csv").write_text(text)
@@ -162,7 +159,7 @@ def test_short_titles_are_ends_only_beside_their_third(
 @pytest.mark.parametrize("text", ["ann,44\nbob,45\n", "7,0.5\n8,1\n", "ann,2021-03-01\nbob,2021-03-02\n", "ann\nbob\n",
                                   "ann,True\nbob,False\n", "007,x\n08,1\n", "david\nbob\n"])  # fmt: skip
 @pytest.mark.parametrize("form", ["csv", "tsv", "csv_gz", "comment"])
-def test_a_table_of_nodes_needs_titles(text: str, form: str, tmp_path: Path) -> None:
+def test_a_table_of_nodes_needs_titles(text, form, tmp_path):
     data = text.encode() if form != "tsv" else text.replace(",", "\t").encode()
     if form == "comment":
         data = b"# of people\n" + data
@@ -179,12 +176,12 @@ def test_a_table_of_nodes_needs_titles(text: str, form: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "titles", ["id,0", "paper_id,0", "paperId,1", "person,age", "Node Name,1.5", "KEY,2021-03-01"]
 )
-def test_titles_of_nodes(titles: str, tmp_path: Path) -> None:
+def test_titles_of_nodes(titles, tmp_path):
     data = read(tmp_path, edges_csv="src,dst\nbob,ann\n", nodes_csv=f"{titles}\nann,1\nbob,2\n")
     assert (data.node_names, data.feature_names) == (("ann", "bob"), (titles.split(",")[1],))
 
 
-def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
+def test_first_rows_of_names_that_may_be_titles(tmp_path):
     def built(*texts: str, **options: Any) -> list[str]:
         files = [tmp_path / f"{at}.csv" for at in range(len(texts))]
         for file, text in zip(files, texts, strict=True):
@@ -203,7 +200,7 @@ def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", [" ", "\t", ","])
-def test_kinds_that_are_numbered_apart_are_refused(between: str, tmp_path: Path) -> None:
+def test_kinds_that_are_numbered_apart_are_refused(between, tmp_path):
     rows = "1 1 5 978300760\n1 2 3 978302109\n".replace(" ", between)
     text = f"% bip weighted\n% 2 1 2\n{rows}".encode()
     for name in ("e.csv", "e.csv.gz"):
@@ -270,9 +267,7 @@ MATRIX = "%%MatrixMarket matrix coordinate {}\n% a note\n4 4 3\n1 1{}\n2 1{}\n3 
         ("real general", (" 0.5", " 6", " 7"), {(0, 0), (1, 0), (2, 1)}, [0.5, 6, 7]),
     ],
 )
-def test_matrix_market(
-    tmp_path: Path, kind: str, values: tuple[str, ...], edges: set[object], weight: object
-) -> None:
+def test_matrix_market(tmp_path, kind, values, edges, weight):
     text = MATRIX.format(kind, *values)
     (tmp_path / "m.mtx").write_text(text)
     (tmp_path / "m.mtx.gz").write_bytes(gzip.compress(text.encode()))
@@ -318,13 +313,13 @@ def test_matrix_market(
         ),
     ],
 )
-def test_wrong_matrices(tmp_path: Path, text: str, words: str) -> None:
+def test_wrong_matrices(tmp_path, text, words):
     (tmp_path / "m.mtx").write_text(text)
     with pytest.raises(ValueError, match=rf"m\.mtx.*{words}"):
         read_edge_list(tmp_path / "m.mtx")
 
 
-def test_separators_and_comments_of_known_formats(tmp_path: Path) -> None:
+def test_separators_and_comments_of_known_formats(tmp_path):
     (tmp_path / "ratings.dat").write_text("1::3::5::978300760\n2::0::3::978302109\n")  # MovieLens
     for delimiter in (None, "::"):
         graph = read_edge_list(
@@ -346,13 +341,13 @@ def test_separators_and_comments_of_known_formats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", ["\t", " ", "  "])
-def test_triples_after_their_number_have_the_tail_second(tmp_path: Path, between: str) -> None:
+def test_triples_after_their_number_have_the_tail_second(tmp_path, between):
     rows = ["2", between.join("010"), between.join("121")]
     data = read(tmp_path, train_txt="\n".join(rows))
     assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1], [1, 2]], [0, 1])
 
 
-def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> None:
+def test_files_of_openke_begin_with_the_number_of_triples(tmp_path):
     (tmp_path / "train2id.txt").write_text("2\n0 1 0\n1 2 1\n")
     (tmp_path / "test2id.txt").write_text("1\n0 2 1\n")
     data = read_folder(tmp_path, labels=False)
@@ -362,7 +357,7 @@ def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> Non
     )
 
 
-def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
+def test_columns_without_any_entry_stop_no_file(tmp_path):
     gephi = (
         "Source,Target,Type,Id,Label,timeset,Weight\na,b,Directed,0,,,1.0\nb,c,Directed,1,,,2.0\n"
     )
@@ -371,7 +366,7 @@ def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("base", [0, 1])
-def test_rows_of_arrays_are_those_of_the_table(tmp_path: Path, base: int) -> None:
+def test_rows_of_arrays_are_those_of_the_table(tmp_path, base):
     ids = [2 + base, base, 1 + base]
     edges = f"src,dst\n{base},{1 + base}\n{1 + base},{2 + base}\n"
     nodes = "id,x\n" + "".join(f"{node},{node}\n" for node in ids)

@@ -63,7 +63,7 @@ def make(script: ModuleType, dump: str, output: Path, monkeypatch: pytest.Monkey
     return output.read_bytes()
 
 
-def test_nodes_edges_and_classes(script: ModuleType) -> None:
+def test_nodes_edges_and_classes(script):
     arrays = script.build(DUMP.splitlines(keepends=True))
     names = unpack(arrays["names"])
     assert names == ("editor", "editor-doc", "libc", "libedit", "libedit-alt")
@@ -83,7 +83,7 @@ def test_nodes_edges_and_classes(script: ModuleType) -> None:
     ]
 
 
-def test_features_are_tf_idf(script: ModuleType) -> None:
+def test_features_are_tf_idf(script):
     arrays = script.build(DUMP.splitlines(keepends=True))
     words = unpack(arrays["words"])
     assert words == ("editor", "library", "shared", "text", "programs", "small")
@@ -105,7 +105,7 @@ def test_features_are_tf_idf(script: ModuleType) -> None:
     np.testing.assert_allclose(features.numpy(), expected, atol=1e-7)
 
 
-def test_split_is_a_seeded_permutation(script: ModuleType) -> None:
+def test_split_is_a_seeded_permutation(script):
     dump = "\n\n".join(f"Package: p{i:03}\nSection: libs" for i in range(100))
     split = script.build(dump.splitlines())["split"]
     assert np.bincount(split).tolist() == [50, 25, 25]
@@ -113,9 +113,7 @@ def test_split_is_a_seeded_permutation(script: ModuleType) -> None:
     assert (split[order[:50]] == 0).all()
 
 
-def test_same_file_whatever_the_order_of_records(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_file_whatever_the_order_of_records(script, tmp_path, monkeypatch):
     records = DUMP.split("\n\n")
     first = make(script, DUMP, tmp_path / "one.npz", monkeypatch)
     again = make(script, DUMP, tmp_path / "two.npz", monkeypatch)
@@ -126,7 +124,7 @@ def test_same_file_whatever_the_order_of_records(
     assert first == again == turned
 
 
-def test_bundled_file_has_the_arrays_the_script_writes(script: ModuleType) -> None:
+def test_bundled_file_has_the_arrays_the_script_writes(script):
     made = script.build(DUMP.splitlines())
     with np.load(script.DEFAULT_OUTPUT, allow_pickle=False) as stored:
         assert list(made) == stored.files
@@ -138,11 +136,11 @@ def test_bundled_file_has_the_arrays_the_script_writes(script: ModuleType) -> No
     ("dump", "message"),
     [("", "no records"), ("Package: a\n\nPackage: b\nSection: x\n", "record 1 of the dump has no")],
 )
-def test_bad_dump(script: ModuleType, dump: str, message: str) -> None:
+def test_bad_dump(script, dump, message):
     with pytest.raises(ValueError, match=message):
         script.build(dump.splitlines())
 
 
-def test_names_in_a_relation(script: ModuleType) -> None:
+def test_names_in_a_relation(script):
     relation = "a (>= 1), b:any | c [amd64], d<!nocheck> |e(= 2),, "
     assert list(script.named_packages(relation)) == ["a", "b", "c", "d", "e"]

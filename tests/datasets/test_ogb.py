@@ -27,7 +27,7 @@ def write(path: Path, name: str, text: str) -> None:
     file.write_bytes(gzip.compress(text.encode()))
 
 
-def test_everything_is_read(ogb: Path) -> None:
+def test_everything_is_read(ogb):
     data = read_ogb(ogb)
     assert (
         repr(data)
@@ -42,47 +42,47 @@ def test_everything_is_read(ogb: Path) -> None:
     assert data.test.tolist() == [3, 2]
 
 
-def test_times_of_edges_keep_their_digits(ogb: Path) -> None:
+def test_times_of_edges_keep_their_digits(ogb):
     write(ogb, "raw/edge-feat", "1700000060.5\n1.5\n2.5\n")
     feat = read_ogb(ogb).graph.edata["feat"]
     assert torch.equal(feat, torch.tensor([[1700000060.5], [1.5], [2.5]], dtype=torch.float64))
 
 
-def test_optional_files(ogb: Path) -> None:
+def test_optional_files(ogb):
     for name in ("edge-feat", "node-feat", "node_year", "num-edge-list"):
         (ogb / "raw" / f"{name}.csv.gz").unlink()
     graph = read_ogb(ogb).graph
     assert (list(graph.ndata), list(graph.edata)) == (["label"], [])
 
 
-def test_unpacked_files(ogb: Path) -> None:
+def test_unpacked_files(ogb):
     for name, text in OGB_FILES.items():
         (ogb / f"{name}.csv.gz").unlink()
         (ogb / f"{name}.csv").write_text(text)
     assert read_ogb(ogb).graph.ndata["node_year"].tolist() == [2001, 1999, 2020, 2011]
 
 
-def test_inverse_edges(ogb: Path) -> None:
+def test_inverse_edges(ogb):
     graph = read_ogb(ogb, add_inverse_edge=True).graph
     assert [ends.tolist() for ends in graph.edges()] == [[0, 1, 3, 1, 2, 0], [1, 2, 0, 0, 1, 3]]
     assert graph.edata["feat"].flatten().tolist() == [0.5, 1.5, 2.5] * 2
 
 
-def test_several_labels_per_node(ogb: Path) -> None:
+def test_several_labels_per_node(ogb):
     write(ogb, "raw/node-label", "0,1\n1,1\n0,0\n1,0\n")
     data = read_ogb(ogb)
     assert data.num_classes == 2
     assert torch.equal(data.graph.ndata["label"], torch.tensor([[0.0, 1], [1, 1], [0, 0], [1, 0]]))
 
 
-def test_no_edges(ogb: Path) -> None:
+def test_no_edges(ogb):
     write(ogb, "raw/edge", "")
     write(ogb, "raw/num-edge-list", "0\n")
     (ogb / "raw" / "edge-feat.csv.gz").unlink()
     assert read_ogb(ogb).graph.num_edges == 0
 
 
-def test_scheme(ogb: Path) -> None:
+def test_scheme(ogb):
     for part in ("train", "valid", "test"):
         write(ogb, f"split/random/{part}", {"train": "2\n", "valid": "", "test": "0\n"}[part])
     data = read_ogb(ogb, scheme="random")
@@ -103,7 +103,7 @@ def test_scheme(ogb: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["raw/edge", "raw/node-label", "raw/num-node-list", "split/time/valid"]
 )
-def test_missing_file(ogb: Path, name: str) -> None:
+def test_missing_file(ogb, name):
     (ogb / f"{name}.csv.gz").unlink()
     with pytest.raises(
         FileNotFoundError, match=rf"there is no file .*{name}\.csv\.gz; expected an unpacked"
@@ -111,7 +111,7 @@ def test_missing_file(ogb: Path, name: str) -> None:
         read_ogb(ogb)
 
 
-def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
+def test_missing_folder(tmp_path, ogb):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         read_ogb(tmp_path / "nowhere")
     for file in (ogb / "split" / "time").iterdir():
@@ -121,15 +121,13 @@ def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
         read_ogb(ogb)
 
 
-def test_lines_of_blanks_are_no_rows(tmp_path: Path) -> None:
+def test_lines_of_blanks_are_no_rows(tmp_path):
     (tmp_path / "a.csv").write_text("1,2\n  \n3,4\n")
     assert Table(tmp_path / "a.csv").numbers(np.int64, "integers").tolist() == [[1, 2], [3, 4]]
     assert Table(tmp_path / "a.csv").numbers(np.float32, "numbers").tolist() == [[1, 2], [3, 4]]
 
 
-def test_errors_that_are_no_damage_and_warnings_that_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_that_are_no_damage_and_warnings_that_are(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("1.5\n")
     with pytest.raises(MemoryError), reading(tmp_path / "a.csv", "a table"):
         raise MemoryError

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -54,7 +52,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_masks_are_the_split(way: str, tmp_path: Path) -> None:
+def test_masks_are_the_split(way, tmp_path):
     graph: Graph = eval(WAYS[way])
     data = Dataset("d", graph).of_type()
     assert (parts(data), data.num_classes) == ([TRAIN, VAL, TEST], 2)
@@ -79,7 +77,7 @@ def test_masks_are_the_split(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("yes", "no"), [("True", "False"), ("1", "0"), ("true", "0.0")])
-def test_masks_in_text_are_no_features(yes: str, no: str, tmp_path: Path) -> None:
+def test_masks_in_text_are_no_features(yes, no, tmp_path):
     rows = [["id", "x", "label", *MASKS]]
     for v in range(6):
         rows.append(
@@ -107,7 +105,7 @@ FILES: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_files_of_a_split(form: str, tmp_path: Path) -> None:
+def test_files_of_a_split(form, tmp_path):
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", CLASSES)
     for name, array in FILES[form].items():
@@ -121,7 +119,7 @@ TITLES = ("is_{}", "in_{}", "mask_{}", "{}_masks", "{}_mask_0", "{}_set", "{}_id
 
 @pytest.mark.parametrize("form", TITLES)
 @pytest.mark.parametrize("words", [("train", "valid", "test"), ("tr", "va", "te")])
-def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_titles_of_masks(form, words, tmp_path):
     titles = [form.format(word) for word in words]
     masks = [bools(part).long().tolist() for part in (TRAIN, VAL, TEST)]
     rows = "".join(
@@ -132,7 +130,7 @@ def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> N
     assert (parts(data), data.feature_names) == ([TRAIN, VAL, TEST], ("size",))
 
 
-def test_masks_beside_a_table_in_another_order(tmp_path: Path) -> None:
+def test_masks_beside_a_table_in_another_order(tmp_path):
     folder = folder_of(
         tmp_path, edges_csv="src,dst\n0,1\n2,3\n", nodes_csv="id,label\n3,0\n1,1\n0,0\n2,1\n"
     )
@@ -140,7 +138,7 @@ def test_masks_beside_a_table_in_another_order(tmp_path: Path) -> None:
     assert read_folder(folder).train.tolist() == [1, 3]
 
 
-def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
+def test_arrays_beside_a_table_of_other_ids(tmp_path):
     """Numbers in arrays are its ids, and rows are its rows."""
     folder = folder_of(tmp_path, nodes_csv="id,label\n3,0\n1,1\n4,0\n2,1\n")
     np.savez(folder / "edges.npz", src=[1, 2, 3], dst=[2, 3, 1])
@@ -162,7 +160,7 @@ FILLED = ("Subset", "fold_1", "split0")
 
 @pytest.mark.parametrize("title", ["set", "Subset", "fold", "partition", "fold_1", "split0"])
 @pytest.mark.parametrize("form", ["csv", "tsv"])
-def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -> None:
+def test_columns_that_read_like_a_split(title, form, tmp_path):
     words = ["train", "Valid", "test", "train", "", "test"]
     between = "\t" if form == "tsv" else ","
     lines = [
@@ -197,7 +195,7 @@ def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -
     "name", ["split.npz", "splits.json", "split_0.npy", "train_mask.npz", "train_ids.txt", "valid.txt", "test.csv.gz",
              "idx_train.pt", "val.tsv", "train_idx.npy.gz"],
 )  # fmt: skip
-def test_files_of_a_split_in_a_form_that_is_not_read(name: str, tmp_path: Path) -> None:
+def test_files_of_a_split_in_a_form_that_is_not_read(name, tmp_path):
     folder = folder_of(
         tmp_path, edges_csv=EDGES, nodes_csv="id,label\n" + "".join(f"{v},1\n" for v in range(6))
     )
@@ -213,12 +211,12 @@ def test_files_of_a_split_in_a_form_that_is_not_read(name: str, tmp_path: Path) 
         read_folder(folder)
 
 
-def test_files_of_triples_are_no_split_of_nodes(tmp_path: Path) -> None:
+def test_files_of_triples_are_no_split_of_nodes(tmp_path):
     files = {f"{part}_txt": "a\tr\tb\nb\tr\tc\n" for part in ("train", "valid", "test")}
     assert read_folder(folder_of(tmp_path, **files), labels=False).graph.num_edges == 6
 
 
-def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:
+def test_a_flag_that_is_no_mask_stays_a_column(tmp_path):
     nodes = "id,label,is_valid\n0,0,1\n1,1,0\n"
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
     assert data.feature_names == ("is_valid",)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,10 +28,10 @@ FILES = st.tuples(
     how=FILES,
 )
 def test_named_edges_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory,
-    edges: list[tuple[str, str, int, float, str]],
-    how: tuple[str, str, bool],
-) -> None:
+    tmp_path_factory,
+    edges,
+    how,
+):
     folder = fresh(tmp_path_factory)
     name, newline, bom = how
     # the word makes names of all ids, and of the last column, also where the others are numbers
@@ -70,10 +69,10 @@ def test_named_edges_are_read_back(
     shuffled=st.randoms(use_true_random=False),
 )
 def test_nodes_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory,
-    nodes: list[tuple[str, float, str, str]],
-    shuffled: object,
-) -> None:
+    tmp_path_factory,
+    nodes,
+    shuffled,
+):
     folder = fresh(tmp_path_factory)
     nodes = [("é, ü", 0.0, "blue", "val"), *nodes]
     nodes = [node for node in nodes if node[2] or node[3] != "train"]
@@ -97,9 +96,7 @@ def test_nodes_are_read_back(
 
 
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
-def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
-    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int]]
-) -> None:
+def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(tmp_path_factory, edges):
     folder = fresh(tmp_path_factory)
     write_rows(folder / "edges.csv", [["src", "dst"], *map(list, edges)], "\n", False)
     data = read_folder(folder, labels=False)
@@ -134,7 +131,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("files", "expected"), WAYS.items())
-def test_ways_to_write_edges(tmp_path: Path, files: str, expected: str) -> None:
+def test_ways_to_write_edges(tmp_path, files, expected):
     data = read(tmp_path, **eval(files))
     names, edges, columns = eval(expected)
     assert (data.node_names, ends(data)) == (names, edges)
@@ -142,7 +139,7 @@ def test_ways_to_write_edges(tmp_path: Path, files: str, expected: str) -> None:
     assert dict(data.category_names) == ({"note": ('a, "b"', "c")} if "note" in columns else {})
 
 
-def test_numbers_stay_where_files_have_rows_for_them(tmp_path: Path) -> None:
+def test_numbers_stay_where_files_have_rows_for_them(tmp_path):
     folder = folder_of(tmp_path, edges_csv="src,dst\n0,3\n3,1\n")
     np.save(folder / "features.npy", np.eye(6))
     data = read_folder(folder, labels=False)
@@ -153,14 +150,14 @@ def test_numbers_stay_where_files_have_rows_for_them(tmp_path: Path) -> None:
     assert ends(data) == [[2], [4]]
 
 
-def test_files_of_a_split_keep_numbers_too(tmp_path: Path) -> None:
+def test_files_of_a_split_keep_numbers_too(tmp_path):
     folder = folder_of(tmp_path, edges_csv="src,dst\n0,4\n")
     np.save(folder / "train.npy", [4])
     data = read_folder(folder, labels=False)
     assert (data.graph.num_nodes, data.train.tolist(), ends(data)) == (5, [4], [[0], [4]])
 
 
-def test_nodes_by_number_in_any_order(tmp_path: Path) -> None:
+def test_nodes_by_number_in_any_order(tmp_path):
     data = read(
         tmp_path,
         nodes_tsv="node\tlabel\tx\ty\n2\t7\t2.5\t0\n0\t\t0\t1\n1\t-1\t1\t2\n",
@@ -174,7 +171,7 @@ def test_nodes_by_number_in_any_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gap", ["", "nan"])
-def test_numbers_to_predict(tmp_path: Path, gap: str) -> None:
+def test_numbers_to_predict(tmp_path, gap):
     data = read(
         tmp_path, nodes_csv=f"id,label\na,1.5\nb,{gap}\nc,-2\nd,3\n", edges_csv="src,dst\na,b\n"
     )
@@ -185,12 +182,12 @@ def test_numbers_to_predict(tmp_path: Path, gap: str) -> None:
     assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 2, 3]
 
 
-def test_whole_numbers_with_gaps_are_classes_as_pandas_writes_them(tmp_path: Path) -> None:
+def test_whole_numbers_with_gaps_are_classes_as_pandas_writes_them(tmp_path):
     data = read(tmp_path, nodes_csv="id,label\na,1.0\nb,\nc,0.0\n", edges_csv="src,dst\na,b\n")
     assert (data.graph.ndata["label"].tolist(), data.num_classes) == ([1, -1, 0], 2)
 
 
-def test_several_labels(tmp_path: Path) -> None:
+def test_several_labels(tmp_path):
     edges = "src,dst\na,b\n"
     data = read(tmp_path, nodes_csv="id,label\na,red; blue\nb,\nc,blue\n", edges_csv=edges)
     assert (data.class_names, data.num_classes) == (("red", "blue"), 2)
@@ -200,7 +197,7 @@ def test_several_labels(tmp_path: Path) -> None:
     assert data.graph.ndata["label"].tolist() == [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
 
 
-def test_float_labels_of_an_array(folder: Path) -> None:
+def test_float_labels_of_an_array(folder):
     values = [0.5, 1.0, np.nan, 2.0, 3.0, 4.0, 5.0, 6.0]
     np.save(folder / "labels.npy", values)
     np.save(folder / "train.npy", [0, 1])
@@ -212,7 +209,7 @@ def test_float_labels_of_an_array(folder: Path) -> None:
         read_folder(folder)
 
 
-def test_header_alone_is_a_graph_without_edges(tmp_path: Path) -> None:
+def test_header_alone_is_a_graph_without_edges(tmp_path):
     data = read(tmp_path, edges_csv="src,dst,w,split\n", nodes_csv="id\n0\n1\n")
     assert (data.graph.num_nodes, data.graph.num_edges, list(data.graph.edata)) == (
         2,
@@ -222,7 +219,7 @@ def test_header_alone_is_a_graph_without_edges(tmp_path: Path) -> None:
     assert read(tmp_path, nodes_csv="id\n").graph.num_nodes == 0
 
 
-def test_numbers_with_an_underline_are_names(tmp_path: Path) -> None:
+def test_numbers_with_an_underline_are_names(tmp_path):
     folder = folder_of(tmp_path, edges_csv="src,dst,kind\na,b,1_0\nb,c,2\n")
     data = read_folder(folder, labels=False)
     assert (data.graph.edata["kind"].tolist(), data.category_names["kind"]) == (
@@ -231,7 +228,7 @@ def test_numbers_with_an_underline_are_names(tmp_path: Path) -> None:
     )
 
 
-def test_table_of_nodes_beside_arrays_of_edges(tmp_path: Path) -> None:
+def test_table_of_nodes_beside_arrays_of_edges(tmp_path):
     folder = folder_of(tmp_path, nodes_csv="name,label\nann,0\nbob,1\n")
     np.savez(folder / "edges.npz", src=[0], dst=[1])
     assert read_folder(folder).node_names == ("ann", "bob")

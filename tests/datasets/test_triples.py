@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from _support.text_folders import NAMES, ends, fresh, read, write_rows
@@ -12,7 +10,7 @@ from hypothesis import given, strategies as st
 from nodeflow.datasets import read_folder
 
 
-def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) -> None:
+def test_triples_with_titles_by_number_and_without_validation(tmp_path):
     data = read(tmp_path, train_csv="Relation,Head,Tail\n5,0,1\n2,1,2\n", test_tsv="0\t2\t2\n")
     assert (data.node_names, data.relation_names) == (None, None)
     assert ends(data) == [[0, 1, 0], [1, 2, 2]]
@@ -24,9 +22,7 @@ WORDS = NAMES.filter(lambda name: name[0] not in "#%")  # which may begin commen
 
 
 @given(triples=st.lists(st.tuples(WORDS, WORDS, WORDS, st.integers(0, 2))))
-def test_triples_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str, int]]
-) -> None:
+def test_triples_are_read_back(tmp_path_factory, triples):
     folder = fresh(tmp_path_factory)
     # a first triple whose words are in no other row would be taken for titles
     triples = sorted(
@@ -48,7 +44,7 @@ def test_triples_are_read_back(
 
 
 @pytest.mark.parametrize(("name", "relations"), [("fb15k237", 237), ("wn18rr", 11)])
-def test_real_knowledge_graphs(name: str, relations: int, real_folder) -> None:  # type: ignore[no-untyped-def]
+def test_real_knowledge_graphs(name, relations, real_folder):  # type: ignore[no-untyped-def]
     data = read_folder(real_folder(name), labels=False)
     with np.load(real_folder(name) / "edges.npz") as stored:
         assert data.graph.num_nodes == stored["num_nodes"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,7 @@ def is_plain(word: str) -> bool:
 
 
 @given(pairs=st.lists(st.tuples(DIGITS, DIGITS, DIGITS), min_size=1, max_size=6))
-def test_words_of_digits_are_integers_only_if_all_are_written_so(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str, str]]
-) -> None:
+def test_words_of_digits_are_integers_only_if_all_are_written_so(tmp_path_factory, pairs):
     folder = fresh(tmp_path_factory)
     (folder / "train.tsv").write_text(
         "".join(f"{src}\t{relation}\t{dst}\n" for src, relation, dst in pairs)
@@ -61,7 +58,7 @@ def test_words_of_digits_are_integers_only_if_all_are_written_so(
         assert [names[number] for number in numbers] == relations
 
 
-def test_names_that_are_no_numbers_may_be_written_in_two_ways(tmp_path: Path) -> None:
+def test_names_that_are_no_numbers_may_be_written_in_two_ways(tmp_path):
     data = read(tmp_path, edges_csv="src,dst\nnan,ann\n1.5,1.50\n")
     assert data.node_names == ("nan", "ann", "1.5", "1.50")
 
@@ -112,9 +109,7 @@ UNCLEAR = {
 @pytest.mark.parametrize(
     ("why", "word"), [(why, word) for why, words in UNCLEAR.items() for word in words]
 )
-def test_words_that_would_be_categories_by_mistake_are_refused(
-    why: str, word: str, tmp_path: Path
-) -> None:
+def test_words_that_would_be_categories_by_mistake_are_refused(why, word, tmp_path):
     with pytest.raises(
         ValueError, match=rf"line 3: {re.escape(repr(word))} {why}; .*, or leave the column out"
     ):
@@ -122,9 +117,7 @@ def test_words_that_would_be_categories_by_mistake_are_refused(
 
 
 @pytest.mark.parametrize("other", ["0.5", "nan", "1e3"])
-def test_integers_that_a_decimal_beside_them_would_round_are_refused(
-    other: str, tmp_path: Path
-) -> None:
+def test_integers_that_a_decimal_beside_them_would_round_are_refused(other, tmp_path):
     large = 2**53 + 1
     with pytest.raises(
         ValueError,
@@ -137,7 +130,7 @@ def test_integers_that_a_decimal_beside_them_would_round_are_refused(
     )
 
 
-def test_words_that_only_remind_of_numbers_are_categories(tmp_path: Path) -> None:
+def test_words_that_only_remind_of_numbers_are_categories(tmp_path):
     words = (
         "NA",
         "1.2.3",
@@ -157,7 +150,7 @@ def test_words_that_only_remind_of_numbers_are_categories(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("word", ["007", "00", "+4", "-0"])
 @pytest.mark.parametrize("line", ["3 {} 1", "{} 3 1"])
-def test_lists_of_numbers_take_no_other_spelling(tmp_path: Path, word: str, line: str) -> None:
+def test_lists_of_numbers_take_no_other_spelling(tmp_path, word, line):
     (tmp_path / "e.txt").write_text("0 1 1\n" + line.format(word) + "\n")
     for read_it in (read_edge_list, lambda file: build_graph(file, tmp_path / "g", **QUIET)):
         with pytest.raises(
@@ -167,7 +160,7 @@ def test_lists_of_numbers_take_no_other_spelling(tmp_path: Path, word: str, line
             read_it(tmp_path / "e.txt")
 
 
-def test_values_of_lists_keep_their_zeros_or_are_refused(tmp_path: Path) -> None:
+def test_values_of_lists_keep_their_zeros_or_are_refused(tmp_path):
     (tmp_path / "e.csv").write_text("0,1,+1,-0.5,1e-05\n1,2,-1,0.25,0\n")
     columns = read_edge_list(tmp_path / "e.csv").edata
     assert {name: column.tolist() for name, column in columns.items()} == {
@@ -175,7 +168,7 @@ def test_values_of_lists_keep_their_zeros_or_are_refused(tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_names_keep_their_zeros_in_all_files(tmp_path: Path) -> None:
+def test_names_keep_their_zeros_in_all_files(tmp_path):
     text = "src,dst\n007,7\n7,08\n+7,007\n"
     names = ["007", "7", "08", "+7"]
     folder = folder_of(tmp_path, edges_csv=text)
@@ -184,13 +177,13 @@ def test_names_keep_their_zeros_in_all_files(tmp_path: Path) -> None:
     assert list(node_names(tmp_path / "g") or ()) == names
 
 
-def test_a_number_and_its_float_are_not_two_nodes(tmp_path: Path) -> None:
+def test_a_number_and_its_float_are_not_two_nodes(tmp_path):
     # with a letter anywhere they are names, such as versions
     data = read(tmp_path, edges_csv="src,dst\n1,2.0\n2,3.0-rc\n")
     assert data.node_names == ("1", "2.0", "2", "3.0-rc")
 
 
-def test_labels_and_categories_keep_their_zeros(tmp_path: Path) -> None:
+def test_labels_and_categories_keep_their_zeros(tmp_path):
     edges = "src,dst,zip,sign\na,b,01001,+1\nb,c,1001,-1\n"
     folder = folder_of(tmp_path, edges_csv=edges, nodes_csv="n,label\na,01001\nb,1001\nc,+1\n")
     data = read_folder(folder)
@@ -224,9 +217,7 @@ def test_labels_and_categories_keep_their_zeros(tmp_path: Path) -> None:
     ),
     whole=st.booleans(),
 )
-def test_dates_are_seconds(
-    tmp_path_factory: pytest.TempPathFactory, stamps: list[datetime.datetime], whole: bool
-) -> None:
+def test_dates_are_seconds(tmp_path_factory, stamps, whole):
     stamps = [
         stamp.replace(microsecond=0 if whole else stamp.microsecond // 1000 * 1000)
         for stamp in stamps
@@ -247,7 +238,7 @@ def test_dates_are_seconds(
     shutil.rmtree(folder / "nowhere")
 
 
-def test_dates_have_zones_and_are_times_of_samplers(tmp_path: Path) -> None:
+def test_dates_have_zones_and_are_times_of_samplers(tmp_path):
     edges = (
         "src,dst,time\nann,eve,2021-03-01\nbob,eve,2019-01-01T02:00:00+02:00\ncid,eve,2022-05-05 "
         "00:00:00Z\n"
@@ -261,7 +252,7 @@ def test_dates_have_zones_and_are_times_of_samplers(tmp_path: Path) -> None:
     assert batch.flows[0].parent_eid.tolist() == [1]
 
 
-def test_dates_of_nodes_are_a_column_of_their_own(tmp_path: Path) -> None:
+def test_dates_of_nodes_are_a_column_of_their_own(tmp_path):
     nodes = "id,born,x\nb,1970-01-02,1\na,1970-01-01T00:00:00.5,2\n"
     data = read(tmp_path, edges_csv="src,dst\na,b\n", nodes_csv=nodes)
     assert (data.feature_names, data.graph.ndata["feat"].tolist()) == (("x",), [[1], [2]])
@@ -269,7 +260,7 @@ def test_dates_of_nodes_are_a_column_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["True", "False", "True"], ["false", "FALSE", "true"]])
-def test_true_and_false_are_not_turned_round(tmp_path: Path, words: list[str]) -> None:
+def test_true_and_false_are_not_turned_round(tmp_path, words):
     lines = [f"{at},{at + 1},{word}" for at, word in enumerate(words)]
     wanted = [word.lower() == "true" for word in words]
     graph = read(tmp_path, edges_csv="\n".join(["src,dst,fraud", *lines])).graph

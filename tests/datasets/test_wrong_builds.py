@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ QUIET: dict[str, Any] = {"progress": False}
 # wrong input
 
 
-def test_a_cut_gz_is_named(tmp_path: Path) -> None:
+def test_a_cut_gz_is_named(tmp_path):
     file = write(tmp_path / "e.csv.gz", "0,1\n" * 5000)
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"e\.csv\.gz must be a text file"):
@@ -35,7 +34,7 @@ def test_a_cut_gz_is_named(tmp_path: Path) -> None:
 # faults
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     write(tmp_path / "e.csv", "0,1\n")
 
     def full(*_: object) -> None:
@@ -48,7 +47,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_killed_build_leaves_no_graph(tmp_path: Path) -> None:
+def test_a_killed_build_leaves_no_graph(tmp_path):
     write(tmp_path / "e.csv", "0,1\n2,1\n")
     code = """
 import sys, time
@@ -82,7 +81,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 
 
 @pytest.mark.slow
-def test_memory_is_bounded(tmp_path: Path) -> None:
+def test_memory_is_bounded(tmp_path):
     """The list and the graph are larger than what the process holds."""
     random = np.random.default_rng(0)
     ends = random.integers(0, 100_000, (2_000_000, 2), dtype=np.int64)

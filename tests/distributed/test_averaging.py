@@ -32,7 +32,7 @@ def loss_of(parameters: list[nn.Parameter], used: list[int], rank: int, step: in
 
 @settings(max_examples=50, deadline=None)
 @given(st.data(), st.integers(2, 3))
-def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
+def test_means_are_those_of_all_ranks(data, size):
     count = data.draw(st.integers(1, 6))
     sizes = [data.draw(st.sampled_from([0, 1, 3, 20, 70])) for _ in range(count)]
     kinds = [data.draw(st.sampled_from([torch.float64, torch.float32])) for _ in range(count)]
@@ -71,7 +71,7 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
 
 
 @pytest.mark.parametrize("where", ["before", "in", "after"])
-def test_an_error_in_a_pass_reaches_all_and_the_next_is_right(where: str) -> None:
+def test_an_error_in_a_pass_reaches_all_and_the_next_is_right(where):
     def work(transport: ThreadTransport) -> Any:
         peers = group(transport)
         first, last = (nn.Parameter(torch.ones(20)) for _ in range(2))

@@ -153,7 +153,7 @@ def some_parts(draw: Any, edges: str) -> Parts:
 @pytest.mark.parametrize("name", [*INWARD, *OUTWARD])
 @settings(max_examples=4)
 @given(data=st.data())
-def test_link_batches_are_those_of_the_whole_graph(name: str, data: st.DataObject) -> None:
+def test_link_batches_are_those_of_the_whole_graph(name, data):
     parts = data.draw(some_parts("out" if name in OUTWARD else "in"))
     some = st.lists(st.integers(0, EDGES - 1), max_size=7)
     seeds = [data.draw(some) for _ in range(parts.num_parts)]
@@ -162,7 +162,7 @@ def test_link_batches_are_those_of_the_whole_graph(name: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("name", ["relation", "marked", "times"])
-def test_shares_of_a_step(name: str) -> None:
+def test_shares_of_a_step(name):
     ids = np.array([4, 4, 7, 100, 499, 4, 31, 8, 9])
     rows = [np.arange(0, 6), np.arange(0), np.arange(6, 9)]
     parts = Parts(WHOLE, [v % 3 for v in range(NODES)], 3)
@@ -175,7 +175,7 @@ THREE = Parts(WHOLE, [v % 3 for v in range(NODES)], 3)
 
 @settings(max_examples=20)
 @given(graphs(max_nodes=8, max_edges=30), st.data())
-def test_edges_between_nodes(graph: Graph, data: st.DataObject) -> None:
+def test_edges_between_nodes(graph, data):
     size = data.draw(st.integers(1, 3))
     owner = [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)]
     parts = Parts(graph, owner, size, data.draw(st.sampled_from(["in", "out"])))
@@ -195,7 +195,7 @@ def test_edges_between_nodes(graph: Graph, data: st.DataObject) -> None:
     run_ranks(size, asked)
 
 
-def test_one_edge_between_nodes() -> None:
+def test_one_edge_between_nodes():
     def asked(graph: Graph, rank: int) -> None:
         u, v = ([0], [[1]]) if rank else ([0], [1, 2])
         with pytest.raises((ValueError, TypeError, PeerError)):
@@ -222,9 +222,7 @@ def test_one_edge_between_nodes() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_refused_on_all_ranks(
-    make: Make, error: type[Exception], words: str
-) -> None:
+def test_what_is_refused_is_refused_on_all_ranks(make, error, words):
     def refused(transport: ThreadTransport) -> None:
         with pytest.raises(error, match=words):
             make(THREE.on(transport))
@@ -232,7 +230,7 @@ def test_what_is_refused_is_refused_on_all_ranks(
     run_ranks(3, refused)
 
 
-def test_a_failure_on_one_rank_reaches_the_others() -> None:
+def test_a_failure_on_one_rank_reaches_the_others():
     known = [[5, n] for n in range(NODES)]
     seed = int(np.flatnonzero(SRC == 5)[0])
     other = int(np.flatnonzero(SRC != 5)[0])

@@ -85,7 +85,7 @@ class Schedule:
 @pytest.mark.parametrize(
     "block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 40))]
 )
-def test_an_error_is_raised_on_all_that_have_exchanges_before_them(block: int) -> None:
+def test_an_error_is_raised_on_all_that_have_exchanges_before_them(block):
     """Nobody waits for ever, and what is exchanged afterwards is right."""
     for seed in range(50 * block, 50 * (block + 1)):
         schedule = Schedule(seed)
@@ -106,7 +106,7 @@ def parcel(step: int, sender: int, receiver: int, size: int) -> list[np.ndarray]
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 3))
-def test_parcels_of_any_sizes_arrive_also_after_errors(data: st.DataObject, size: int) -> None:
+def test_parcels_of_any_sizes_arrive_also_after_errors(data, size):
     whole = st.lists(st.lists(SIZES, min_size=size, max_size=size), min_size=size, max_size=size)
     happens = st.sampled_from(["well"] * 8 + ["fails", "strays"])
     steps = data.draw(
@@ -162,7 +162,7 @@ def messages(sizes: list[list[int]]) -> list[int]:
     return first
 
 
-def test_a_repeated_step_has_one_message_per_exchange() -> None:
+def test_a_repeated_step_has_one_message_per_exchange():
     # the step is known once it has followed itself: sizes may then grow by a quarter, and fall to
     # anything
     assert messages([[5000, 900], [5100, 900], [5200, 1100], [6400, 100], [4000, 0]]) == [
@@ -174,16 +174,14 @@ def test_a_repeated_step_has_one_message_per_exchange() -> None:
     ]
 
 
-def test_what_is_much_larger_than_before_or_large_takes_a_second_message() -> None:
+def test_what_is_much_larger_than_before_or_large_takes_a_second_message():
     assert messages([[5000, 9]] * 3 + [[9000, 9], [9000, 9]]) == [3, 3, 2, 3, 2]
     assert messages([[2**17, 9]] * 4) == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("message", [1, 2])
-def test_an_exchange_that_is_left_before_its_end_is_the_last(
-    error: type[BaseException], message: int
-) -> None:
+def test_an_exchange_that_is_left_before_its_end_is_the_last(error, message):
     # but one that fails before its first message has begun is told to the others: they go on
     # together
     def work(transport: ThreadTransport) -> None:
@@ -213,8 +211,8 @@ def test_an_exchange_that_is_left_before_its_end_is_the_last(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit, ValueError])
 def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(
-    error: type[BaseException],
-) -> None:
+    error,
+):
     def work(transport: ThreadTransport) -> None:
         peers = group(transport)
         with pytest.raises(error if transport.rank == 1 else PeerError), peers.together("a batch"):  # noqa: PT012
@@ -227,7 +225,7 @@ def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(
     run_ranks(3, work)
 
 
-def test_ranks_in_operations_of_different_numbers_are_told_and_agree_again() -> None:
+def test_ranks_in_operations_of_different_numbers_are_told_and_agree_again():
     def work(transport: ThreadTransport) -> None:
         peers = group(transport)
         if transport.rank == 1:
@@ -275,7 +273,7 @@ def dialogue(peers: Any, calls: list[Asks], *, says_last: bool = True) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 4))
-def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
+def test_every_question_is_answered(data, size):
     asks = st.lists(
         st.lists(st.booleans(), min_size=size, max_size=size), min_size=size, max_size=size
     )
@@ -303,7 +301,7 @@ def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
         (["", "01 10 12 20"], 2),
     ],
 )
-def test_exchanges_of_questions(calls: list[str], exchanges: int) -> None:
+def test_exchanges_of_questions(calls, exchanges):
     def work(transport: ThreadTransport) -> int:
         peers = group(transport)
         pairs = [
@@ -316,7 +314,7 @@ def test_exchanges_of_questions(calls: list[str], exchanges: int) -> None:
 
 
 @pytest.mark.parametrize("fault", ["asking", "answering", "after"])
-def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault: str) -> None:
+def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault):
     def work(transport: ThreadTransport) -> None:
         peers = group(transport)
         bad = transport.rank == 1
@@ -343,7 +341,7 @@ def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault: str
     run_ranks(3, work)
 
 
-def test_one_process_asks_itself() -> None:
+def test_one_process_asks_itself():
     alone = Graph.from_edges([0], [0]).peers
     with alone.answering("talk", lambda numbers: [numbers + 1]) as ask:
         assert ask([[np.arange(2)]], last=True)[0][0].tolist() == [1, 2]
@@ -354,7 +352,7 @@ def test_one_process_asks_itself() -> None:
     "kind", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16"]
 )
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 1, 2), (0, 4)])
-def test_arrays_travel_as_they_are(kind: str, shape: tuple[int, ...]) -> None:
+def test_arrays_travel_as_they_are(kind, shape):
     array = np.random.default_rng(0).integers(0, 2, shape).astype(kind)
     transposed = np.arange(6, dtype=np.float32).reshape(2, 3).T
     for sent, came in zip(

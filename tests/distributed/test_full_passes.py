@@ -5,7 +5,6 @@ edges lie.
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,9 +29,7 @@ THREE = Parts(WHOLE, OWNER, 3)
 
 @settings(max_examples=15)
 @given(graphs(max_nodes=12, max_edges=40), st.data())
-def test_sums_are_those_of_one_process_wherever_edges_lie(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_sums_are_those_of_one_process_wherever_edges_lie(graph, data):
     size = data.draw(st.integers(1, 4))
     owner = [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)]
     lie = data.draw(st.sampled_from(["in", "out"]))
@@ -63,7 +60,7 @@ def test_sums_are_those_of_one_process_wherever_edges_lie(
     ids=lambda model: f"{type(model).__name__}-{len(model.convs)}",
 )  # fmt: skip
 @pytest.mark.parametrize("chunk_size", [None, 7])
-def test_inference_is_that_of_one_process(model: Any, chunk_size: int | None) -> None:
+def test_inference_is_that_of_one_process(model, chunk_size):
     model = model.double().train()
     whole = model.inference(WHOLE, X)
     nodes = [[5, 5, 1], [], list(range(NODES))]
@@ -81,7 +78,7 @@ def test_inference_is_that_of_one_process(model: Any, chunk_size: int | None) ->
     THREE.run(computed)
 
 
-def test_inference_with_weights_filters_and_edge_columns() -> None:
+def test_inference_with_weights_filters_and_edge_columns():
     model = GCN(4, 5, 2).double()
     options: dict[str, Any] = {"weight": "p64", "where": "old"}
     whole = model.inference(WHOLE.view(**options), X)
@@ -101,7 +98,7 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
 
 
 @THREE.on_every_rank
-def test_plans_send_rows_without_ids(graph: Graph, rank: int) -> None:
+def test_plans_send_rows_without_ids(graph, rank):
     plan = ExchangePlan(graph)
     count = plan.num_masters
     assert plan.partners == [r for r in (0, 2) if r != rank] if rank != 1 else not plan.partners
@@ -113,7 +110,7 @@ def test_plans_send_rows_without_ids(graph: Graph, rank: int) -> None:
     assert sums.tolist() == expected
 
 
-def test_mistakes_and_out(tmp_path: Path) -> None:
+def test_mistakes_and_out(tmp_path):
     folder = tmp_path
     parts = {lie: Parts(WHOLE, OWNER, 3, lie) for lie in ("in", "out")}
     model = GraphSAGE(4, 6, 3).double()
@@ -134,7 +131,7 @@ def test_mistakes_and_out(tmp_path: Path) -> None:
     run_ranks(3, mistaken)
 
 
-def test_sparse_rows_stay_sparse_between_processes() -> None:
+def test_sparse_rows_stay_sparse_between_processes():
     dense = (torch.arange(NODES * 5).view(NODES, 5) % 3).float()
     dense[::4] = 0  # rows without entries
     whole = graph_of_all()
@@ -173,7 +170,7 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
     parts.run(computed)
 
 
-def test_sparse_rows_are_not_added_up() -> None:
+def test_sparse_rows_are_not_added_up():
     def refused(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)
         plan = ExchangePlan(graph)

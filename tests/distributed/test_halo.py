@@ -40,9 +40,7 @@ def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
 
 @settings(max_examples=40)
 @given(graphs(max_nodes=12, max_edges=40), st.data())
-def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(graph, data):
     size = data.draw(st.integers(2, 3))
     direction = data.draw(st.sampled_from(["in", "out"]))
     owner = np.array(
@@ -93,7 +91,7 @@ def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
     (0, OWN[::-1], 4),  # both flows ask
     (9, [[], []], 1),
 ])  # fmt: skip
-def test_exchanges_of_two_flows(halo: float, seeds: list[list[int]], exchanges: int) -> None:
+def test_exchanges_of_two_flows(halo, seeds, exchanges):
     def work(graph: Graph, rank: int) -> int:
         sampler = NeighborSampler(graph, [3, 3])
         counters = graph.peers.counters
@@ -107,7 +105,7 @@ def test_exchanges_of_two_flows(halo: float, seeds: list[list[int]], exchanges: 
     assert Parts(WHOLE, OWNER, 2, halo=halo).run(work) == [exchanges] * 2
 
 
-def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
+def test_columns_that_are_set_later_are_those_that_are_drawn_with():
     column = torch.rand(WHOLE.num_edges)
     other = torch.rand(WHOLE.num_edges)
 
@@ -127,7 +125,7 @@ def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
     assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
 
 
-def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
+def test_what_is_near_is_a_graph_for_questions_and_not_for_sums():
     def work(graph: Graph, rank: int) -> None:
         near = graph.for_sampling
         assert repr(near) == repr(graph)
@@ -141,12 +139,12 @@ def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
     Parts(WHOLE, OWNER, 2, halo=1).run(work)
 
 
-def test_without_a_halo_a_graph_is_near_itself() -> None:
+def test_without_a_halo_a_graph_is_near_itself():
     parts = Parts(WHOLE, OWNER, 2, halo=0)
     assert parts.run(lambda graph, rank: graph.for_sampling is graph) == [True, True]
 
 
-def test_a_node_that_is_used_often_for_its_size_comes_before_one_that_is_used_more() -> None:
+def test_a_node_that_is_used_often_for_its_size_comes_before_one_that_is_used_more():
     # own node 0 has an edge from 1 and two from 2, which has ten edges of its own, and 1 has one
     graph = Graph.from_edges([1, 2, 2, 0, *[0] * 10], [0, 0, 0, 1, *[2] * 10])
     parts = Parts(graph, [0, 1, 1], 2, halo=1)

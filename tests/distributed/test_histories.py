@@ -87,7 +87,7 @@ def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -
     "size", [1, 3, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("edge_filter", [None, "old"])
-def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> None:
+def test_training_is_that_of_one_process(size, edge_filter):
     torch.manual_seed(0)
     model = VRGCN(4, 5, 3, num_layers=3).double()
     parts = Parts(WHOLE, OWNERS[size], size)
@@ -134,7 +134,7 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
+def test_a_pass_of_the_updater_is_that_of_one_process(stored):
     torch.manual_seed(0)
     model = VRGCN(4, 5, 3, num_layers=3).double()
     options: dict[str, Any] = {"aggregated": "stored" if stored else "on demand"}
@@ -171,9 +171,7 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
 
 
 @THREE.on_every_rank
-def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(
-    graph: Graph, rank: int
-) -> None:
+def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(graph, rank):
     history = history_of(graph, {1: 2, 0: 1})
     nodes = [[], [0, 5, 9, 1], [9, 5, 7]][rank]
     history.write(1, nodes, torch.full((len(nodes), 2), 1.0 + rank, dtype=torch.float64))
@@ -189,7 +187,7 @@ def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(
 
 
 @THREE.on_every_rank
-def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> None:
+def test_rows_travel_once_and_only_to_their_owners(graph, rank):
     head = 8 * 2
     history = history_of(graph, {1: 2})
     counters = graph.peers.counters
@@ -209,7 +207,7 @@ def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> N
 # ---- failures
 
 
-def test_states_are_those_of_a_rank() -> None:
+def test_states_are_those_of_a_rank():
     def loaded(transport: ThreadTransport) -> None:
         graph = TWO.on(transport)
         history = filled(graph)
@@ -230,7 +228,7 @@ def test_states_are_those_of_a_rank() -> None:
     run_ranks(2, loaded)
 
 
-def test_mistakes() -> None:
+def test_mistakes():
     out = Parts(WHOLE, OWNER, 3, "out")
 
     def mistaken(transport: ThreadTransport) -> None:

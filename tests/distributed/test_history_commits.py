@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,9 +31,7 @@ THREAD = threading.local()
 
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("fault", ["first", "middle", "last"])
-def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
-    files: bool, fault: str, tmp_path: Path
-) -> None:
+def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(files, fault, tmp_path):
     parts = Parts(WHOLE, OWNERS[3][::-1], 3)
 
     def failing(copied: Any, arrays: Any, changes: Any) -> None:
@@ -68,8 +65,8 @@ def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
 
 
 def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     """Whatever moments of a commit the folders of two ranks are of: both have it, or neither
     does.
     """
@@ -139,7 +136,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     run_ranks(2, refused)
 
 
-def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
+def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path):
     first_is_there = threading.Event()
 
     def broken(transport: ThreadTransport) -> None:
@@ -174,7 +171,7 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
     run_ranks(2, opened)
 
 
-def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None:
+def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path):
     def renewed(transport: ThreadTransport) -> None:
         folder = tmp_path / str(transport.rank)
         history = filled(TWO.on(transport), folder=folder)

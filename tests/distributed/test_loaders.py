@@ -42,9 +42,7 @@ def made(graph: Graph, **options) -> NodeFlowLoader:
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("share", ["even", "owned"])
 @pytest.mark.parametrize("kind", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
-def test_every_rank_gets_its_share_of_the_batches_of_one_process(
-    kind: str, share: str, workers: int
-) -> None:
+def test_every_rank_gets_its_share_of_the_batches_of_one_process(kind, share, workers):
     def drawn(transport: ThreadTransport) -> list[list[str]]:
         loader = made(PARTS.on(transport), kind=kind, share=share, num_workers=workers)
         assert (loader.rank, loader.world_size) == (transport.rank, 3)
@@ -58,7 +56,7 @@ def test_every_rank_gets_its_share_of_the_batches_of_one_process(
         assert [len(epoch) for epoch in epochs] == [4, 4]
 
 
-def test_iterations_that_are_left_early_leave_no_exchange_open() -> None:
+def test_iterations_that_are_left_early_leave_no_exchange_open():
     def drawn(transport: ThreadTransport) -> list[str]:
         loader = made(PARTS.on(transport), num_workers=1, prefetch=3)
         for _ in range(5):
@@ -72,14 +70,14 @@ def test_iterations_that_are_left_early_leave_no_exchange_open() -> None:
 
 
 @PARTS.on_every_rank
-def test_the_caller_may_exchange_while_a_thread_draws(graph: Graph, rank: int) -> None:
+def test_the_caller_may_exchange_while_a_thread_draws(graph, rank):
     for batch in made(graph, num_workers=1):
         ids = torch.arange(rank * 3)
         assert torch.equal(graph.ndata["x"].fetch(ids), WHOLE.ndata["x"][ids])
         assert torch.equal(batch.layers[0].data["x"], WHOLE.ndata["x"][batch.layers[0].parent_nid])
 
 
-def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
+def test_a_hot_set_on_every_rank_saves_rows_that_travel():
     heat = WHOLE.out_degrees().double()
 
     def drawn(graph: Graph, rank: int) -> tuple[int, int]:
@@ -98,7 +96,7 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
 
 
 @PARTS.on_every_rank
-def test_rows_on_the_wire_are_those_that_others_hold(graph: Graph, rank: int) -> None:
+def test_rows_on_the_wire_are_those_that_others_hold(graph, rank):
     """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the
     ids.
     """
@@ -115,7 +113,7 @@ def test_rows_on_the_wire_are_those_that_others_hold(graph: Graph, rank: int) ->
 
 
 @PARTS.on_every_rank
-def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
+def test_loaders_that_differ_between_ranks_are_refused(graph, rank):
     sampler = NeighborSampler(graph, [2])
     with pytest.raises(
         ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"
@@ -135,7 +133,7 @@ def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) 
 
 
 @PARTS.on_every_rank
-def test_iterations_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
+def test_iterations_that_differ_between_ranks_are_refused(graph, rank):
     loader = NodeFlowLoader(NeighborSampler(graph, [2]), np.arange(12), 1)
     loader.set_epoch(rank)
     with pytest.raises(
@@ -151,7 +149,7 @@ def test_iterations_that_differ_between_ranks_are_refused(graph: Graph, rank: in
 
 
 @pytest.mark.parametrize("share", ["even", "owned"])
-def test_link_batches(share: str) -> None:
+def test_link_batches(share):
     def links(graph: Graph, **options: int) -> NodeFlowLoader:
         sampler = LinkSampler(
             NeighborSampler(graph, [2, 3]), exclude="reverse", chunk=2, relation="type"

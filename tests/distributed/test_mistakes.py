@@ -15,7 +15,6 @@ from _support.ranks import Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 
 from nodeflow import (
-    Graph,
     History,
     NeighborSampler,
     NodeFlowLoader,
@@ -67,9 +66,7 @@ def with_a_fault() -> Parts:
     ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
 )
 @PARTS.on_every_rank
-def test_a_mistake_of_one_rank_is_an_error_of_all(
-    graph: Graph, rank: int, work: Any, words: str
-) -> None:
+def test_a_mistake_of_one_rank_is_an_error_of_all(graph, rank, work, words):
     if rank == 1:
         with pytest.raises((IndexError, TypeError, KeyError)):
             work(graph, True)
@@ -80,9 +77,7 @@ def test_a_mistake_of_one_rank_is_an_error_of_all(
 
 
 @PARTS.on_every_rank
-def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(
-    graph: Graph, rank: int
-) -> None:
+def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(graph, rank):
     """Also after the exchanges for the layers before."""
     history = History(graph, {1: 2, 2: 2})
     history.write(1, range(NODES), torch.ones(NODES, 2))
@@ -101,7 +96,7 @@ def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(
 
 
 @PARTS.on_every_rank
-def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
+def test_rows_are_not_planned_on_several_ranks(graph, rank):
     """Not even where each has all of them: draws are collective, and plans ask for them at other
     times.
     """
@@ -111,7 +106,7 @@ def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
         storage.Lookahead(loader, memory="1 kB")
 
 
-def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
+def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all():
     parts = with_a_fault()
     edge = int(np.flatnonzero(np.isnan(parts.graph.edata["w"].numpy()))[0])
 
@@ -124,7 +119,7 @@ def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
 
 
 @PARTS.on_every_rank
-def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: int) -> None:
+def test_what_needs_all_edges_or_another_process_is_refused(graph, rank):
     for call in (graph.csc, graph.edges, lambda: graph.indptr):
         with pytest.raises(
             TypeError, match="this needs all edges of the graph, and this process holds a part"
@@ -143,7 +138,7 @@ def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: 
 
 
 @PARTS.on_every_rank
-def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -> None:
+def test_a_column_of_all_edges_is_read_for_those_here(graph, rank):
     whole = graph_of_all()
     seeds = [[1, 3], [2, 5]][rank]
     whole.edata["all"] = graph.edata["all"] = whole.edata["w"] * 2
@@ -176,7 +171,7 @@ class Wrong(Sampler):
     ],
 )
 @BARE.on_every_rank
-def test_columns_of_a_choice_are_refused(graph: Graph, rank: int, columns: Any) -> None:
+def test_columns_of_a_choice_are_refused(graph, rank, columns):
     sampler = type("Wrong", (Wrong,), {"columns": staticmethod(columns)})(graph, 1)
     with pytest.raises((TypeError, PeerError), match="a Choice must have no edata and no ndata"):
         sampler([1, 2, 3, 4])
@@ -195,7 +190,7 @@ class Sometimes(Sampler):
 
 
 @PARTS.on_every_rank
-def test_weights_of_some_processes_are_not_lost(graph: Graph, rank: int) -> None:
+def test_weights_of_some_processes_are_not_lost(graph, rank):
     seeds = [1, 3, 5]  # all are rank 1's
     assert fingerprint(Sometimes(graph, 1)(seeds)) == fingerprint(Sometimes(WHOLE, 1)(seeds))
 
@@ -215,20 +210,20 @@ class Whole(SamplerBase):
 
 
 @PARTS.on_every_rank
-def test_what_a_sampler_of_ones_own_chooses_is_checked(graph: Graph, rank: int) -> None:
+def test_what_a_sampler_of_ones_own_chooses_is_checked(graph, rank):
     with pytest.raises((IndexError, ValueError, PeerError), match="position"):
         Misplaced(graph, 1)([1])
 
 
 @PARTS.on_every_rank
-def test_a_sampler_that_says_nothing_of_processes_is_for_one(graph: Graph, rank: int) -> None:
+def test_a_sampler_that_says_nothing_of_processes_is_for_one(graph, rank):
     with pytest.raises((TypeError, ValueError), match="SamplerBase"):
         Whole(graph, 1)
     assert Whole(WHOLE, 1).graph is WHOLE
 
 
 @PARTS.on_every_rank
-def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
+def test_a_second_thread_is_refused(graph, rank):
     loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, num_workers=1)
     first = iter(loader)
     next(first)
@@ -241,7 +236,7 @@ def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
 
 
 @PARTS.on_every_rank
-def test_plans_notice_rows_of_different_types(graph: Graph, rank: int) -> None:
+def test_plans_notice_rows_of_different_types(graph, rank):
     plan = ExchangePlan(graph)
     rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][rank])
     with pytest.raises(

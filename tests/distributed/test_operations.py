@@ -141,9 +141,7 @@ def channel_of(graph: Graph) -> Any:
 
 @pytest.mark.parametrize("table", TABLES)
 @PARTS.on_every_rank
-def test_a_call_is_one_operation(
-    graph: Graph, rank: int, table: Callable[[Graph, int], dict[str, Call]]
-) -> None:
+def test_a_call_is_one_operation(graph, rank, table):
     assert graph.for_sampling is not None  # fetched once
     for name, call in table(graph, rank).items():
         channel = channel_of(graph)
@@ -156,9 +154,7 @@ def test_a_call_is_one_operation(
 
 @pytest.mark.parametrize("table", TABLES)
 @PARTS.on_every_rank
-def test_a_failure_before_any_exchange_of_a_call_is_raised_on_all(
-    graph: Graph, rank: int, table: Callable[[Graph, int], dict[str, Call]]
-) -> None:
+def test_a_failure_before_any_exchange_of_a_call_is_raised_on_all(graph, rank, table):
     """Also before its last one, whose number no call says; then all go on together."""
     channel = channel_of(graph)
     for name in list(table(graph, rank)):
@@ -196,7 +192,7 @@ def exchanges_of(call: Call, channel: Any, failing: int | None) -> int:
     return met
 
 
-def test_all_methods_that_say_so_are_in_the_tables() -> None:
+def test_all_methods_that_say_so_are_in_the_tables():
     listed = {
         name for table in TABLES for rank_calls in PARTS.run(table)[:1] for name in rank_calls
     }

@@ -41,7 +41,7 @@ def check_buckets(order: Order) -> None:
     assert order.complete
 
 
-def test_beta_has_the_swaps_of_its_formula() -> None:
+def test_beta_has_the_swaps_of_its_formula():
     for p in [*range(2, 21), 32]:
         for c in range(2, p + 1):
             order = beta_order(p, c)
@@ -54,9 +54,7 @@ def test_beta_has_the_swaps_of_its_formula() -> None:
     st.integers(2, 14).flatmap(lambda p: st.tuples(st.just(p), st.integers(2, p))),
     st.integers(0, 99),
 )
-def test_beta_trains_every_bucket_in_the_first_state_that_holds_it(
-    sizes: tuple[int, int], epoch: int
-) -> None:
+def test_beta_trains_every_bucket_in_the_first_state_that_holds_it(sizes, epoch):
     order = beta_order(*sizes, epoch=epoch)
     check_states(order)
     check_buckets(order)
@@ -66,9 +64,7 @@ def test_beta_trains_every_bucket_in_the_first_state_that_holds_it(
 
 @pytest.mark.parametrize(("groups", "times"), [(4, 1.75), (8, 3.625), (16, 7.5625)])
 @pytest.mark.parametrize("each", [1, 2, 3])
-def test_comet_reads_the_table_as_often_as_its_paper_says(
-    groups: int, times: float, each: int
-) -> None:
+def test_comet_reads_the_table_as_often_as_its_paper_says(groups, times, each):
     order = comet_order(groups * each, 2 * each)
     assert (order.slots + order.swaps) / order.num_parts == times
     assert order.most_swapped == each
@@ -78,7 +74,7 @@ def test_comet_reads_the_table_as_often_as_its_paper_says(
     st.integers(1, 24).flatmap(lambda p: st.tuples(st.just(p), st.sampled_from(comet_slots(p)))),
     st.integers(0, 99),
 )
-def test_comet_trains_every_bucket_once(sizes: tuple[int, int], epoch: int) -> None:
+def test_comet_trains_every_bucket_once(sizes, epoch):
     order = comet_order(*sizes, epoch=epoch)
     check_states(order)
     check_buckets(order)
@@ -87,7 +83,7 @@ def test_comet_trains_every_bucket_once(sizes: tuple[int, int], epoch: int) -> N
     assert np.array_equal(again.bucket_state, order.bucket_state)
 
 
-def test_comet_defers_buckets_evenly_and_draws_new_groups() -> None:
+def test_comet_defers_buckets_evenly_and_draws_new_groups():
     """A bucket (i, i) is in l - 1 states; over 400 epochs each takes its share, by a chi-square of
     error rate 1e-6.
 
@@ -114,14 +110,14 @@ def test_comet_defers_buckets_evenly_and_draws_new_groups() -> None:
 
 
 @given(st.integers(1, 20).flatmap(lambda p: st.tuples(st.just(p), st.integers(1, p))))
-def test_dispersed_reads_every_partition_once(sizes: tuple[int, int]) -> None:
+def test_dispersed_reads_every_partition_once(sizes):
     order = dispersed_order(*sizes)
     check_states(order)
     assert order.swaps == sizes[0] - sizes[1]
     assert sorted(partition for new in order.incoming for partition in new) == list(range(sizes[0]))
 
 
-def test_sequential_keeps_the_training_partitions() -> None:
+def test_sequential_keeps_the_training_partitions():
     seen = set()
     for epoch in range(30):
         order = sequential_order(8, 4, [2, 7], epoch=epoch)
@@ -132,7 +128,7 @@ def test_sequential_keeps_the_training_partitions() -> None:
     assert seen == set(range(8))
 
 
-def test_an_own_sequence_keeps_partitions_in_place() -> None:
+def test_an_own_sequence_keeps_partitions_in_place():
     order = Order(5, [[0, 1, 2], [2, 0, 4], [3, 4, 2]])
     assert order.states == ((0, 1, 2), (0, 4, 2), (3, 4, 2))
     assert order.incoming == ((0, 1, 2), (4,), (3,))

@@ -4,7 +4,6 @@ epochs, mistakes.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from nodeflow.distributed import (
 )
 
 
-def test_a_partition_that_stays_keeps_its_local_ids_and_memory(tmp_path: Path) -> None:
+def test_a_partition_that_stays_keeps_its_local_ids_and_memory(tmp_path):
     parts = written(random_graph(40, 90), tmp_path / "a", 8)
     before: dict[int, int] = {}
     memory = set()
@@ -32,7 +31,7 @@ def test_a_partition_that_stays_keeps_its_local_ids_and_memory(tmp_path: Path) -
     assert len(memory) == 1
 
 
-def test_an_epoch_depends_on_seed_and_number_only(tmp_path: Path) -> None:
+def test_an_epoch_depends_on_seed_and_number_only(tmp_path):
     parts = written(random_graph(40, 90), tmp_path / "a", 8, train=range(40))
 
     def epoch_of(buffer: PartitionBuffer) -> list[Any]:
@@ -49,7 +48,7 @@ def test_an_epoch_depends_on_seed_and_number_only(tmp_path: Path) -> None:
     assert epoch_of(PartitionBuffer(parts.folder, 4, seed=5)) != first
 
 
-def test_other_orders(tmp_path: Path) -> None:
+def test_other_orders(tmp_path):
     graph = random_graph(40, 90)
     train = [3, 5, 30]
     parts = written(graph, tmp_path / "a", 8, method="train-first", train=train)
@@ -80,7 +79,7 @@ def test_other_orders(tmp_path: Path) -> None:
     assert calls == [0, 0]
 
 
-def test_bytes_written_are_counted(tmp_path: Path) -> None:
+def test_bytes_written_are_counted(tmp_path):
     parts = written(random_graph(40, 90), tmp_path / "a", 8, ndata=["x", "label"])
     with PartitionBuffer(parts.folder, 4, writable=["x"], ndata=["x"]) as buffer:
         states = list(map(repr, buffer))
@@ -89,7 +88,7 @@ def test_bytes_written_are_counted(tmp_path: Path) -> None:
     assert "BufferState(0: parts " in states[0]
 
 
-def test_a_state_ends_with_the_next_one(tmp_path: Path) -> None:
+def test_a_state_ends_with_the_next_one(tmp_path):
     parts = written(random_graph(20, 50), tmp_path / "a", 5, train=[1])
     buffer = PartitionBuffer(parts.folder, 2)
     states = iter(buffer)
@@ -130,7 +129,7 @@ def seen(state: BufferState) -> Any:
 
 @pytest.mark.parametrize("prefetch", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ["comet", "beta", "dispersed"])
-def test_an_epoch_begins_at_any_state(parts: Partitions, order: str, prefetch: bool) -> None:
+def test_an_epoch_begins_at_any_state(parts, order, prefetch):
     whole = PartitionBuffer(parts.folder, 4, order=order, seed=3, epoch=2, prefetch=prefetch)
     states = [seen(state) for state in whole]
     assert whole.epoch == 3
@@ -146,7 +145,7 @@ def test_an_epoch_begins_at_any_state(parts: Partitions, order: str, prefetch: b
         begun.close()
 
 
-def test_an_epoch_that_was_left_goes_on(parts: Partitions) -> None:
+def test_an_epoch_that_was_left_goes_on(parts):
     whole = [seen(state) for state in PartitionBuffer(parts.folder, 4)]
     with PartitionBuffer(parts.folder, 4) as buffer:
         states = iter(buffer)
@@ -160,9 +159,7 @@ def test_an_epoch_that_was_left_goes_on(parts: Partitions) -> None:
 
 
 @pytest.mark.parametrize("order", ["comet", "beta", "dispersed"])
-def test_training_nodes_of_states_are_counted_without_reading(
-    parts: Partitions, order: str
-) -> None:
+def test_training_nodes_of_states_are_counted_without_reading(parts, order):
     buffer = PartitionBuffer(parts.folder, 4, order=order)
     counts = [buffer.seeds_per_state(), buffer.seeds_per_state(1)]
     assert buffer.counters.bytes_read == buffer.counters.edge_bytes_read == 0
@@ -170,7 +167,7 @@ def test_training_nodes_of_states_are_counted_without_reading(
     assert counts[0] != counts[1]
 
 
-def test_an_epoch_that_is_closed_is_not_committed(tmp_path: Path) -> None:
+def test_an_epoch_that_is_closed_is_not_committed(tmp_path):
     unknown = written(random_graph(20, 50), tmp_path / "a", 4)
     with PartitionBuffer(unknown.folder, 2, writable=["x"], epoch=7) as writing:
         assert writing.epoch == 7

@@ -51,15 +51,13 @@ def check_as_committed(folder: Path, table: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_an_epoch_that_is_left_early_changes_nothing(parts: Partitions, number: int) -> None:
+def test_an_epoch_that_is_left_early_changes_nothing(parts, number):
     epoch_that(parts.folder, lambda k: k == number)
     check_as_committed(parts.folder, GRAPH.ndata["x"])
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_an_exception_in_the_loop_changes_nothing(
-    parts: Partitions, error: type[BaseException]
-) -> None:
+def test_an_exception_in_the_loop_changes_nothing(parts, error):
 
     def fail(number: int) -> bool:
         if number == 3:
@@ -73,9 +71,7 @@ def test_an_exception_in_the_loop_changes_nothing(
 
 @pytest.mark.parametrize("prefetch", [True, False])
 @pytest.mark.parametrize("after", [0, 2, 9, 12])
-def test_a_full_disk_ends_the_epoch_with_its_error(
-    parts: Partitions, after: int, prefetch: bool
-) -> None:
+def test_a_full_disk_ends_the_epoch_with_its_error(parts, after, prefetch):
     """The disk is full at a write in the background, or at the commit (from the ninth write on)."""
     assert beta_order(5, 2).swaps == 9
     with (
@@ -87,9 +83,7 @@ def test_a_full_disk_ends_the_epoch_with_its_error(
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_file_that_is_damaged_between_states_is_named(
-    parts: Partitions, prefetch: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_damaged_between_states_is_named(parts, prefetch, monkeypatch):
     header = _slots.read_header
     buffer = PartitionBuffer(parts.folder, 2, order="beta", prefetch=prefetch)
     missing = next(k for k in range(5) if k not in buffer.order_of(0).states[0])
@@ -170,9 +164,7 @@ manifest.os.replace = replace
     ],
     ids=["in the middle of an epoch", "before the commit", "after the commit"],
 )
-def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
-    parts: Partitions, program: str, number: int, epochs: int
-) -> None:
+def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(parts, program, number, epochs):
     command = [sys.executable, "-c", program, str(parts.folder), str(number)]
     assert subprocess.run(command, env=environment(), check=False).returncode == -signal.SIGKILL
     states = torch.zeros(20)
@@ -191,7 +183,7 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
     assert Partitions.open(parts.folder).epoch == epochs + 1
 
 
-def test_one_buffer_writes_a_folder(parts: Partitions) -> None:
+def test_one_buffer_writes_a_folder(parts):
     with PartitionBuffer(parts.folder, 2, writable=["x"]) as buffer:
         with pytest.raises(BlockingIOError, match="written by another process"):
             PartitionBuffer(parts.folder, 2, writable=["x"])

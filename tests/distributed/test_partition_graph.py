@@ -8,8 +8,6 @@ import json
 import re
 import shutil
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +28,9 @@ METHODS = ["random", "ranges", "hash", "given", "metis"]
     st.sampled_from(["in", "out"]), st.booleans(), st.integers(0, 5),
 )  # fmt: skip
 def test_a_folder_holds_the_graph(
-    tmp_path_factory: pytest.TempPathFactory, num_nodes: int, num_edges: int, num_parts: int, method: Any, edges: str,
-    identity: bool, seed: int,
-) -> None:  # fmt: skip
+    tmp_path_factory, num_nodes, num_edges, num_parts, method, edges,
+    identity, seed,
+):  # fmt: skip
     """With repeats, self-loops, nodes without edges, parts without nodes, and edges in many
     pieces.
     """
@@ -62,7 +60,7 @@ def test_a_folder_holds_the_graph(
     assert GraphParts.open(folder, verify=True).part(0).identity == parts.identity
 
 
-def test_methods(tmp_path: Path) -> None:
+def test_methods(tmp_path):
     graph = random_graph(50, 100)
     nodes = np.arange(50)
     cuts = {method: cut_into(graph, tmp_path / method, 4, method=method).owners(nodes)
@@ -83,7 +81,7 @@ def test_methods(tmp_path: Path) -> None:
     )
 
 
-def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
+def test_metis_cuts_fewer_edges(tmp_path):
     pytest.importorskip("pymetis")
     ring = Graph.from_edges(range(100), [*range(1, 100), 0])
     cuts = [
@@ -94,7 +92,7 @@ def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16)])
-def test_numbers_of_parts_are_narrow(tmp_path: Path, num_parts: int, kind: type) -> None:
+def test_numbers_of_parts_are_narrow(tmp_path, num_parts, kind):
     numbers = np.arange(num_parts)[::-1]
     graph = Graph.from_edges([0], [1], num_nodes=num_parts)
     owner = written(graph, tmp_path / "a", num_parts, method=numbers).owner
@@ -102,7 +100,7 @@ def test_numbers_of_parts_are_narrow(tmp_path: Path, num_parts: int, kind: type)
     assert owner.tolist() == numbers.tolist()
 
 
-def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
+def test_columns_are_chosen_and_added(tmp_path):
     graph = random_graph(20, 30)
     np.save(tmp_path / "y.npy", np.arange(40.0).reshape(20, 2))
     parts = cut_into(
@@ -129,7 +127,7 @@ def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
     assert repr(parts.part(2)) == f"GraphPart(2: 6 masters, {parts.part(2).num_edges} edges)"
 
 
-def test_the_folder_depends_on_its_arguments_only(tmp_path: Path) -> None:
+def test_the_folder_depends_on_its_arguments_only(tmp_path):
     graph = random_graph(30, 60)
     first, again, other = (
         cut_into(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2))
@@ -141,7 +139,7 @@ def test_the_folder_depends_on_its_arguments_only(tmp_path: Path) -> None:
     assert cut_into(graph, tmp_path / "column", 4, seed=1).identity != first.identity
 
 
-def test_the_report_is_a_table(tmp_path: Path) -> None:
+def test_the_report_is_a_table(tmp_path):
     graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
     parts = cut_into(graph, tmp_path / "a", 2, method="ranges", train=[0, 1, 2])
     assert str(parts.report()) == (
@@ -154,7 +152,7 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
     assert (empty.replication_factor, empty.cut) == (1, 0)
 
 
-def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
+def test_sparse_columns_stay_sparse(tmp_path):
     graph = random_graph(20, 50)
     graph.ndata["s"] = torch.eye(20).to_sparse_csr()
     graph.edata["t"] = (torch.arange(150).view(50, 3) % 4 == 0).float().to_sparse_csr()
@@ -174,7 +172,7 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
             GraphParts.open(tmp_path / "a", verify=verify).part(1)
 
 
-def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
+def test_metis_takes_no_more_parts_than_nodes(tmp_path):
     pytest.importorskip("pymetis")
     with pytest.raises(
         ValueError, match="num_parts must be at most the number of nodes 20, got 21"
@@ -182,7 +180,7 @@ def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
         cut_into(random_graph(20, 30), tmp_path / "a", 21, method="metis")
 
 
-def test_a_machine_needs_its_own_part_only(tmp_path: Path) -> None:
+def test_a_machine_needs_its_own_part_only(tmp_path):
     graph = random_graph(20, 30)
     folder = tmp_path / "a"
     cut_into(graph, folder, 3)
@@ -197,7 +195,7 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path) -> None:
         parts.part(3)
 
 
-def test_several_parts_need_several_processes(tmp_path: Path) -> None:
+def test_several_parts_need_several_processes(tmp_path):
     cut_into(random_graph(20, 30), tmp_path / "a", 3)
     with pytest.raises(
         RuntimeError, match="a has 3 parts, one for each of 3 processes, and this process is alone"
@@ -205,7 +203,7 @@ def test_several_parts_need_several_processes(tmp_path: Path) -> None:
         DistributedGraph.open(tmp_path / "a")
 
 
-def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
+def test_parts_of_another_folder_are_refused(tmp_path):
     graph = random_graph(20, 30)
     parts = cut_into(graph, tmp_path / "a", 3)
     other = cut_into(graph, tmp_path / "b", 3, seed=1)
@@ -221,7 +219,7 @@ def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
         parts.part(1)
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files(tmp_path):
     folder = tmp_path / "a"
     cut_into(random_graph(20, 30), folder, 3)
     shutil.copytree(folder, tmp_path / "whole")
@@ -274,7 +272,7 @@ def with_fact(name: str, value: object, manifest: bytes) -> bytes:
     return json.dumps(words).encode()
 
 
-def test_a_book_of_another_shape_is_named(tmp_path: Path) -> None:
+def test_a_book_of_another_shape_is_named(tmp_path):
     folder = tmp_path / "a"
     cut_into(random_graph(20, 30), folder, 3)
     with changed_manifest(folder) as words:

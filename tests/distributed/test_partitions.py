@@ -27,7 +27,7 @@ from nodeflow.distributed import (
 )
 
 
-def test_training_nodes_come_first(tmp_path: Path) -> None:
+def test_training_nodes_come_first(tmp_path):
     graph = random_graph(50, 100)
     train = [3, 9, 11, 40, 41, 42, 49, 3]
     parts = written(graph, tmp_path / "a", 10, method="train-first", train=train)
@@ -36,7 +36,7 @@ def test_training_nodes_come_first(tmp_path: Path) -> None:
     assert parts.train.tolist() == sorted(set(train))
 
 
-def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
+def test_given_parts_are_kept_where_they_fit(tmp_path):
     numbers = np.array([0] * 14 + [1] * 3 + [2] * 3)
     parts = written(random_graph(20, 30), tmp_path / "a", 3, method=numbers)
     found = parts.partition_of(range(20)).numpy()
@@ -45,7 +45,7 @@ def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_partitions, partition_graph])
-def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
+def test_mistakes_of_any_cut(tmp_path, write):
     usual = {"graph": random_graph(20, 30), "num_parts": 2, "method": "random", "progress": False}
     failing = {"ndata": [], "columns": {"h": lambda ids: ids / (1 // 0)}}
     with pytest.raises(ZeroDivisionError, match="by zero"):
@@ -58,7 +58,7 @@ def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
     assert write(folder=tmp_path / "a", overwrite=True, **usual | {"num_parts": 3}).num_parts == 3
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_mistakes(tmp_path):
     graph = random_graph(20, 30)
     graph.edata["sparse"] = scipy.sparse.eye(graph.num_edges, format="csr")
     with pytest.raises(TypeError, match="edge column 'sparse' is sparse"):
@@ -78,7 +78,7 @@ def test_mistakes(tmp_path: Path) -> None:
 # faults
 
 
-def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
+def test_faults_in_a_folder_are_named(tmp_path):
     parts = written(random_graph(20, 30), tmp_path / "a", 3)
     folder = parts.folder
 
@@ -119,7 +119,7 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
         Partitions.open(tmp_path / "b")
 
 
-def test_sparse_columns_are_read_only_and_checked(tmp_path: Path) -> None:
+def test_sparse_columns_are_read_only_and_checked(tmp_path):
     graph = random_graph(23, 60)
     graph.ndata["sparse"] = torch.eye(23)[:, :7].to_sparse_csr()
     parts = written(graph, tmp_path / "a", 4)
@@ -139,7 +139,7 @@ def test_sparse_columns_are_read_only_and_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 3, 8])
-def test_a_full_disk_leaves_no_folder(tmp_path: Path, after: int) -> None:
+def test_a_full_disk_leaves_no_folder(tmp_path, after):
     """The disk is full at a write of a column."""
     with full_disk("append", after), pytest.raises(OSError, match="No space left on device"):
         written(random_graph(20, 30), tmp_path / "a", 3)
@@ -162,7 +162,7 @@ with in_small_pieces():
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_folder(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path / "a")], env=environment(), check=False
     )
@@ -210,7 +210,7 @@ print(most - before)
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc"
 )
-def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
+def test_mapped_graphs_are_written_in_bounded_memory(tmp_path):
     """150 MB of edges and rows: about 40 bytes a node and 64 MB are in memory."""
     n = 100_000
     m = 4_000_000

@@ -31,7 +31,7 @@ def mean_of(peers: Any, number: float) -> float:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_all_get_the_same(size: int) -> None:
+def test_all_get_the_same(size):
     def work(peers: Any) -> list[Any]:
         rank = peers.rank
         weights = torch.full((2,), float(rank + 1))
@@ -56,7 +56,7 @@ def test_all_get_the_same(size: int) -> None:
         assert value["rows"].dtype == torch.bfloat16
 
 
-def test_an_error_of_the_first_is_known_to_all() -> None:
+def test_an_error_of_the_first_is_known_to_all():
     def work(peers: Any) -> tuple[str, bool]:
         def fail() -> None:
             raise FileNotFoundError("no such file: run.toml")
@@ -76,7 +76,7 @@ def test_an_error_of_the_first_is_known_to_all() -> None:
     ]
 
 
-def test_an_error_is_sent_once_through_all_that_enclose_it() -> None:
+def test_an_error_is_sent_once_through_all_that_enclose_it():
     def work(peers: Any) -> list[int]:
         with pytest.raises((ValueError, PeerError), match="bad"), peers.together("outer"):  # noqa: PT012
             with peers.together("inner"):
@@ -88,7 +88,7 @@ def test_an_error_is_sent_once_through_all_that_enclose_it() -> None:
     assert on_ranks(2, work) == [[2], [2]]
 
 
-def test_errors_of_several_are_those_of_each() -> None:
+def test_errors_of_several_are_those_of_each():
     def work(peers: Any) -> tuple[str, bool]:
         with pytest.raises(ValueError, match="rank") as caught, peers.together("settings"):
             raise ValueError(f"rank {peers.rank}")

@@ -118,15 +118,15 @@ def run(
     return run_processes(SCRIPT, size, folder, folder / graph, fault, timeout)
 
 
-def test_two_processes_draw_as_one(folder: Path) -> None:
+def test_two_processes_draw_as_one(folder):
     ended = run(folder, "none", 600, 2, "graph-two")
     assert [(one.status, one.output) for one in ended] == [(0, "done\n")] * 2, ended
 
 
 @pytest.mark.slow
 def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_right(
-    folder: Path,
-) -> None:
+    folder,
+):
     ended = run(folder, "soft", 600)
     assert [one.status for one in ended] == [0] * 3, ended
     lines = [
@@ -176,9 +176,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
         ("exits", "rank 1 has ended its program"),
     ],
 )
-def test_all_end_with_an_error_that_names_the_one_that_is_missing(
-    folder: Path, fault: str, words: str
-) -> None:
+def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder, fault, words):
     """The limit of ``run_processes`` is the only one: all end, however slow the machine is."""
     ended = run(folder, fault)
     for rank in (0, 2):
@@ -188,7 +186,7 @@ def test_all_end_with_an_error_that_names_the_one_that_is_missing(
 
 
 @pytest.mark.slow
-def test_a_slow_process_is_waited_for(folder: Path) -> None:
+def test_a_slow_process_is_waited_for(folder):
     assert [one.output for one in run(folder, "slow", 600)] == ["done\n"] * 3
 
 
@@ -223,7 +221,7 @@ print(int(history.step))
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_in_a_commit_leaves_the_one_before_on_all(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_in_a_commit_leaves_the_one_before_on_all(tmp_path):
     partition_graph(graph_of_all(), tmp_path / "parts", 3, method="random", progress=False)
 
     def run(moment: str) -> list[tuple[int, str, str]]:
@@ -246,7 +244,7 @@ PAGE = ROOT / "docs" / "distributed" / "processes.md"
 
 
 @pytest.mark.slow
-def test_the_program_of_the_page_runs_on_two_processes(tmp_path: Path) -> None:
+def test_the_program_of_the_page_runs_on_two_processes(tmp_path):
     # the first block of each language
     texts = {block.language: block.text for block in reversed(blocks(PAGE))}
     subprocess.run(

@@ -60,9 +60,7 @@ def cuts(draw: Any, nodes: int = NODES) -> tuple[int, list[int]]:
     seeds=st.lists(SEEDS, min_size=4, max_size=4),
     epoch=st.integers(0, 3),
 )
-def test_every_family_draws_as_in_one_process(
-    name: str, cut: tuple[int, list[int]], halo: float, seeds: list[list[int]], epoch: int
-) -> None:
+def test_every_family_draws_as_in_one_process(name, cut, halo, seeds, epoch):
     size, owner = cut
     parts = Parts(WHOLE, owner, size, halo=halo)
     options = {"weight": "w"} if name in LAYERED and epoch % 2 else {}
@@ -107,7 +105,7 @@ BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
 @pytest.mark.parametrize("kind", [Half, HalfOfAll])
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("halo", HALOS)
-def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, halo: float) -> None:
+def test_a_sampler_of_the_users_own(kind, weight, halo):
     expected = [called(kind(WHOLE.view(weight=weight), 2), seeds) for seeds in BATCHES]
     assert (
         NEAR[halo].run(
@@ -117,7 +115,7 @@ def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, hal
     )
 
 
-def test_induced_edges_come_from_their_owners() -> None:
+def test_induced_edges_come_from_their_owners():
     def drawn(graph: Graph, rank: int) -> str:
         sampler = NeighborSampler(graph.view(weight="w"), [2, 3]).without_edges([0, 5, 17])
         return fingerprint(induced(sampler(BATCHES[rank]), sampler))
@@ -126,7 +124,7 @@ def test_induced_edges_come_from_their_owners() -> None:
 
 
 @pytest.mark.parametrize("halo", HALOS)
-def test_edges_left_out_and_filters(halo: float) -> None:
+def test_edges_left_out_and_filters(halo):
     left = [[0, 5, 17, 400], [], list(range(0, EDGES, 2))]
     mask = np.arange(EDGES) % 3 > 0
 
@@ -151,7 +149,7 @@ def test_edges_left_out_and_filters(halo: float) -> None:
     assert NEAR[halo].run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
-def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
+def test_batches_of_different_numbers_meet_in_one_exchange():
     whole = NeighborSampler(WHOLE, [2, 3], replace=True, seed=4)
     expected = [called(whole, BATCHES[0], epoch=r, batch_number=10 * r) for r in range(3)]
 
@@ -163,7 +161,7 @@ def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
 
 
 @THREE.on_every_rank
-def test_columns_come_from_their_owners(graph: Graph, rank: int) -> None:
+def test_columns_come_from_their_owners(graph, rank):
     ids = torch.tensor([5, 1, 5, 59, 5]) if rank == 0 else torch.tensor([], dtype=torch.int64)
     rows = graph.ndata["x"].fetch(ids)
     assert torch.equal(rows, WHOLE.ndata["x"][ids])
@@ -180,7 +178,7 @@ def test_columns_come_from_their_owners(graph: Graph, rank: int) -> None:
         graph.ndata["x"].fetch(torch.tensor([NODES]))
 
 
-def test_questions_about_the_whole_graph() -> None:
+def test_questions_about_the_whole_graph():
     by_source = Parts(WHOLE, OWNER, 3, "out")
 
     def asked(transport: ThreadTransport) -> None:
@@ -202,7 +200,7 @@ def test_questions_about_the_whole_graph() -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 @THREE.on_every_rank
-def test_others_say_why_they_cannot(graph: Graph, rank: int, name: str) -> None:
+def test_others_say_why_they_cannot(graph, rank, name):
     with pytest.raises(
         TypeError, match=r"does not go with a graph that lies on several processes: .{20}"
     ):
@@ -216,7 +214,7 @@ TWO = Parts(RING, [0, 0, 1], 2)
 
 
 @TWO.on_every_rank
-def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
+def test_tables_make_no_collective_call(graph, rank):
     sampler = NeighborSampler(graph, [2])
     before = graph.peers.counters.exchanges
     text = html(graph)
@@ -228,6 +226,6 @@ def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
 
 
 @TWO.on_every_rank
-def test_pictures_say_why_not(graph: Graph, rank: int) -> None:
+def test_pictures_say_why_not(graph, rank):
     with pytest.raises(TypeError, match="a graph that lies on several processes is not plotted"):
         graph.plot()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,9 +40,7 @@ def loss_of(rows: Tensor, rank: int) -> Tensor:
 )
 @settings(max_examples=8)
 @given(data=st.data())
-def test_steps_are_those_of_one_table(
-    name: str, options: dict[str, Any], data: st.DataObject
-) -> None:
+def test_steps_are_those_of_one_table(name, options, data):
     size = data.draw(st.integers(1, 4))
     parts = Parts(
         WHOLE, [data.draw(st.integers(0, size - 1)) for _ in range(8)] * 7 + [0] * 4, size
@@ -94,7 +91,7 @@ def test_steps_are_those_of_one_table(
 
 
 @THREE.on_every_rank
-def test_rows_are_read_written_and_a_column(graph: Graph, rank: int) -> None:
+def test_rows_are_read_written_and_a_column(graph, rank):
     whole = EmbeddingTable(NODES, 4, lr=0.1)
     table = EmbeddingTable(graph, 4, lr=0.1)
     ids = [[3, 5, 3], [], [5]][rank]
@@ -123,7 +120,7 @@ def test_rows_are_read_written_and_a_column(graph: Graph, rank: int) -> None:
 
 
 @THREE.on_every_rank
-def test_gradients_travel_once_per_row_and_process(graph: Graph, rank: int) -> None:
+def test_gradients_travel_once_per_row_and_process(graph, rank):
     table = EmbeddingTable(graph, 2, lr=0.1)
     counters = graph.peers.counters
     rows = table.pull([5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
@@ -145,9 +142,7 @@ THREAD = threading.local()
 
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
-    files: bool, late: bool, tmp_path: Path
-) -> None:
+def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(files, late, tmp_path):
     class Failing(EmbeddingTable):
         def _update(self, *given: Any) -> None:
             if THREAD.fails and not late:
@@ -190,7 +185,7 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
     THREE.run(failed)
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_mistakes(tmp_path):
     def mistaken(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)
         rank = transport.rank
@@ -244,7 +239,7 @@ def test_mistakes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("staleness", [1, 2, 3])
-def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
+def test_a_pipeline_runs_on_all_processes(staleness):
     """The tables of all processes are those of one whose batch is theirs together."""
     batches = [[[k, 3 * k + r, NODES - 1 - k] for k in range(6)] for r in range(3)]
 
@@ -270,8 +265,8 @@ def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
 
 
 def test_a_step_that_a_killed_rank_has_half_written_is_undone(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     """The other rank has not begun, so the version must not be that of the rows before, when some
     have changed.
     """

@@ -95,7 +95,7 @@ def losses(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["whole", "parts"])
-def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> None:
+def test_two_hosts_make_the_run_of_one(hosts, place, kind):
     sizes = ["--batch-size", "10", "--epochs", "3", "--output"]
     words = ["-m", "nodeflow", "train", *data_of(place, kind), *RUN, *sizes]
     running = [start(hosts, place, host, *words, "two") for host in range(2)]
@@ -124,7 +124,7 @@ STORE = (
 
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, end: int) -> None:
+def test_a_link_that_goes_down_ends_both_with_a_word(hosts, place, end):
     (place / "patient.py").write_text(PATIENT)
     more = ["--batch-size", "10", "--epochs", "100000", "--patience", "100000"]
     words = [str(place / "patient.py"), "train", *data_of(place, "whole"), *RUN, *more]

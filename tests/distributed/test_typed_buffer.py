@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,9 +63,7 @@ METHODS = ["random", "ranges", "hash", "train-first", "given"]
 
 
 @given(graphs(), st.data())
-def test_states_hold_the_induced_subgraph_with_types_and_columns(
-    tmp_path_factory: pytest.TempPathFactory, graph: Graph, data: st.DataObject
-) -> None:
+def test_states_hold_the_induced_subgraph_with_types_and_columns(tmp_path_factory, graph, data):
     count = data.draw(st.integers(1, min(graph.num_nodes, 6)))
     order = data.draw(st.sampled_from(["comet", "beta", "dispersed"]))
     least = min(2, count) if order == "beta" else 1
@@ -175,12 +172,12 @@ def check_columns(frame: Any, whole: Any, parents: torch.Tensor, first: int) -> 
     st.sampled_from([torch.float32, torch.bfloat16]),
 )
 def test_learned_rows_are_those_of_the_same_steps_in_memory(
-    tmp_path_factory: pytest.TempPathFactory,
-    graph: Graph,
-    prefetch: bool,
-    seed: int,
-    dtype: torch.dtype,
-) -> None:
+    tmp_path_factory,
+    graph,
+    prefetch,
+    seed,
+    dtype,
+):
     """Every state changes all of its rows, by what they hold and by the sums over its edges."""
     graph.ndata["h"] = torch.rand(graph.num_nodes, 2).to(dtype)
     own = {name: part.data["x"].clone() for name, part in graph.nodes.items()}
@@ -213,7 +210,7 @@ def test_learned_rows_are_those_of_the_same_steps_in_memory(
     assert {f"nodes/{path.name}" for path in (folder / "nodes").iterdir()} >= files
 
 
-def test_a_damaged_end_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_end_is_refused(tmp_path):
     """An end in another type is one too: compiled loops that sample rely on it."""
     parts = written(typed_graph([20, 20], [(0, 1)], 200, 1), tmp_path / "a", 2)
     ends = np.load(parts.folder / "src.npy", mmap_mode="r+")
@@ -229,7 +226,7 @@ def test_a_damaged_end_is_refused(tmp_path: Path) -> None:
     "nodes",
     [[["author", 20], ["paper", 19]], [["author", 19], ["paper", 21]], [["author", 40]], "x"],
 )
-def test_a_damaged_schema_is_refused(tmp_path: Path, nodes: Any) -> None:
+def test_a_damaged_schema_is_refused(tmp_path, nodes):
     folder = written(typed_graph([20, 20], [(0, 1)], 200, 1), tmp_path / "a", 2).folder
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["facts"]["schema"]["nodes"] = nodes
@@ -250,7 +247,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("method", GOLDEN)
-def test_files_of_one_type_are_those_of_before(tmp_path: Path, method: str) -> None:
+def test_files_of_one_type_are_those_of_before(tmp_path, method):
     graph = random_graph(41, 90, 3)
     options: Any = {"method": method, "train": range(0, 41, 3), "seed": 5}
     if method == "given":

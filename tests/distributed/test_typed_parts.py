@@ -8,7 +8,6 @@ import copy
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,7 +128,7 @@ def called(sampler: SamplerBase, seeds: list[int], **which: int) -> str:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_samplers_draw_as_in_one_process(name: str) -> None:
+def test_samplers_draw_as_in_one_process(name):
     left = [[0, 30, 77], [], [12]]
 
     def work(graph: Graph, rank: int) -> list[str]:
@@ -146,7 +145,7 @@ def test_samplers_draw_as_in_one_process(name: str) -> None:
 
 @settings(max_examples=25)
 @given(typed_graphs(), st.data())
-def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
+def test_any_graph_any_cut(graph, data):
     size = data.draw(st.integers(1, 4))
     few = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=7))
     direction = data.draw(st.sampled_from(["in", "out"]))
@@ -169,7 +168,7 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("edges", ["in", "out"])
-def test_a_folder_holds_types_and_their_columns(tmp_path: Path, edges: str) -> None:
+def test_a_folder_holds_types_and_their_columns(tmp_path, edges):
     graph = whole()
     sparse = torch.eye(9)[:, :4].to_sparse_csr()
     graph.nodes["paper.x"].data["words"] = sparse
@@ -209,7 +208,7 @@ def test_a_folder_holds_types_and_their_columns(tmp_path: Path, edges: str) -> N
     run_ranks(3, work)
 
 
-def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
+def test_columns_are_chosen_by_name(tmp_path):
     parts = cut_into(WHOLE, tmp_path / "some", 2, ndata=["x"], edata=[])
     frames = parts.part(0).frames
     assert [list(frames[f"nodes{i}_"]) for i in range(4)] == [["x"]] * 4
@@ -217,7 +216,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("edges", ["in", "out"])
-def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
+def test_one_part_is_the_graph_itself(tmp_path, edges):
     cut_into(WHOLE, tmp_path / "one", 1, edges=edges)
     graph = DistributedGraph.open(tmp_path / "one")
     assert type(graph) is Graph
@@ -229,7 +228,7 @@ def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
     )
 
 
-def test_loaders_tables_and_links() -> None:
+def test_loaders_tables_and_links():
     table = {
         "nodes": [8, 0, 3, 5, 2],
         "cited": torch.arange(5.0),
@@ -274,7 +273,7 @@ def test_loaders_tables_and_links() -> None:
 
 
 @pytest.mark.parametrize("exclude", ["reverse", ["cites"], ["extends", "rev_cites"]])
-def test_links_leave_out_the_relations_that_they_name(exclude: Any) -> None:
+def test_links_leave_out_the_relations_that_they_name(exclude):
     ring = [0, 1, 2, 3], [1, 2, 3, 0]
     edges = {("p", "cites", "p"): ring, ("p", "extends", "p"): ring}
     graph = Graph.typed({"p": 4}, edges, reverse=True)
@@ -297,7 +296,7 @@ def test_links_leave_out_the_relations_that_they_name(exclude: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["hgt", "rgcn", "typed"])
 @pytest.mark.parametrize("chunk_size", [None, 2])
-def test_full_passes(kind: str, chunk_size: int | None) -> None:
+def test_full_passes(kind, chunk_size):
     schema = WHOLE.schema
     torch.manual_seed(2)
     convs = {
@@ -325,7 +324,7 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
     THREE.run(work)
 
 
-def test_a_table_of_all_nodes_serves_several_types() -> None:
+def test_a_table_of_all_nodes_serves_several_types():
     def learned(graph: Graph, ranks: list[int]) -> torch.Tensor:
         table = EmbeddingTable(graph, 4, lr=0.1, dtype=torch.float64, seed=3)
         encoder = nn.TypedLinear(
@@ -354,7 +353,7 @@ def test_a_table_of_all_nodes_serves_several_types() -> None:
         encoder(WHOLE)
 
 
-def test_folders_of_before_have_one_type(tmp_path: Path) -> None:
+def test_folders_of_before_have_one_type(tmp_path):
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3)})
     cut_into(graph, tmp_path / "parts", 2)
     with changed_manifest(tmp_path / "parts") as manifest:
@@ -368,7 +367,7 @@ def test_folders_of_before_have_one_type(tmp_path: Path) -> None:
         GraphParts.open(tmp_path / "parts")
 
 
-def test_full_flows_have_the_columns_of_relations() -> None:
+def test_full_flows_have_the_columns_of_relations():
     def work(graph: Graph, rank: int) -> None:
         flow = Propagation(graph).flow(0, len(graph.masters))
         for name, edges in WHOLE.relations.items():

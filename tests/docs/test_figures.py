@@ -114,7 +114,7 @@ def prose_of(notebook: Path) -> str:
 # the documents
 
 
-def test_figures_are_those_of_the_stored_runs() -> None:
+def test_figures_are_those_of_the_stored_runs():
     """``python benchmarks/figures.py --write`` writes them."""
     assert {
         ROOT / "README.md",
@@ -131,7 +131,7 @@ def test_figures_are_those_of_the_stored_runs() -> None:
         ), page
 
 
-def test_no_other_figure_stands_beside_another_library() -> None:
+def test_no_other_figure_stands_beside_another_library():
     texts = {page: without_stored_figures(page) for page in MARKDOWN}
     texts |= {program: docstrings(program) for program in PROGRAMS}
     texts |= {notebook: prose_of(notebook) for notebook in (ROOT / "notebooks").glob("*.ipynb")}
@@ -139,7 +139,7 @@ def test_no_other_figure_stands_beside_another_library() -> None:
     assert {name: pieces for name, pieces in found.items() if pieces} == {}
 
 
-def test_pytorch_geometric_draws_with_one_library() -> None:
+def test_pytorch_geometric_draws_with_one_library():
     """Its figures are those of pyg-lib: with torch-sparse it draws at another speed."""
     paths = [*MARKDOWN, *PROGRAMS, *(ROOT / "notebooks").glob("*.ipynb")]
     assert [
@@ -150,14 +150,14 @@ def test_pytorch_geometric_draws_with_one_library() -> None:
     assert not [run.peers for run in RUNS if re.search(r"torch.sparse", str(run.peers))]
 
 
-def test_every_stored_run_is_shown_in_one_page() -> None:
+def test_every_stored_run_is_shown_in_one_page():
     shown = [
         match[1] for page in MARKDOWN for match in TABLES.findall(page.read_text(encoding="utf-8"))
     ]
     assert sorted(shown) == sorted({run.command for run in RUNS})
 
 
-def test_stored_ratios_are_those_of_the_stored_times() -> None:
+def test_stored_ratios_are_those_of_the_stored_times():
     """Where nodeflow and its peer do the same work, that is where no edges are drawn at a rate."""
     steps = [row for run in RUNS for row in run.rows if "step" in row.work]
     assert len(steps) >= 5
@@ -170,7 +170,7 @@ def test_stored_ratios_are_those_of_the_stored_times() -> None:
 # that they are seen
 
 
-def test_a_changed_figure_is_seen() -> None:
+def test_a_changed_figure_is_seen():
     """In a sentence, in a table, in the line below it, and in a stored run."""
     readme = ROOT / "README.md"
     performance = ROOT / "docs" / "performance.md"
@@ -194,7 +194,7 @@ def test_a_changed_figure_is_seen() -> None:
         assert "99.9" in with_figures(page, page.read_text(encoding="utf-8"), runs)
 
 
-def test_a_sentence_that_is_not_in_its_page_is_seen() -> None:
+def test_a_sentence_that_is_not_in_its_page_is_seen():
     with pytest.raises(ValueError, match="0 times, not once: takes"):
         fill("it takes 8.8 hours", "takes {neighbours: ms} ms", str)
     with pytest.raises(ValueError, match="2 times"):
@@ -207,7 +207,7 @@ def run_of(date: str, ms: float, **times: float) -> Run:
     return Run(date, f"machine {date}", "1.0", "2.0", dict.fromkeys(times, "peer"), 3, (row,))
 
 
-def test_a_slot_is_a_figure_or_a_range_over_runs() -> None:
+def test_a_slot_is_a_figure_or_a_range_over_runs():
     runs = [
         run_of("b", 3.0, pyg=8.8),
         run_of("a", 1234.5, pyg=6.6, dgl=2.0),
@@ -226,7 +226,7 @@ def test_a_slot_is_a_figure_or_a_range_over_runs() -> None:
             written(slot, runs)
 
 
-def test_claims_are_seen() -> None:
+def test_claims_are_seen():
     for text in (
         "A step takes 0.55 to 0.70 of GraphBolt's\ntime.",
         "Neighbours are drawn 5 and 29\n  times as fast as by PyTorch\nGeometric.",
@@ -241,6 +241,6 @@ def test_claims_are_seen() -> None:
         assert claims(text), text
 
 
-def test_what_is_no_claim() -> None:
+def test_what_is_no_claim():
     assert claims("DGL 2.1.0 draws seeds twice.\n\nA step takes 0.62 of the time.") == []
     assert claims("`python benchmarks/typed.py --pyg PYTHON` takes 10 minutes") == []

@@ -25,7 +25,7 @@ def texts() -> Iterator[Path]:
             yield from (ROOT / folder).rglob(ending)
 
 
-def test_the_distribution_has_a_name_of_its_own() -> None:
+def test_the_distribution_has_a_name_of_its_own():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == NAME
     extras = [need for needs in project["optional-dependencies"].values() for need in needs]
@@ -34,7 +34,7 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
     assert all(need.startswith(f"{NAME}[") for need in of_this_package)
 
 
-def test_a_line_that_installs_the_other_package_is_found() -> None:
+def test_a_line_that_installs_the_other_package_is_found():
     wrong = (
         "pip install nodeflow",
         "pip install -U 'nodeflow[plot]'",
@@ -49,7 +49,7 @@ def test_a_line_that_installs_the_other_package_is_found() -> None:
     assert not any(OTHER_PACKAGE.search(line) for line in right)
 
 
-def test_no_page_and_no_message_installs_the_other_package() -> None:
+def test_no_page_and_no_message_installs_the_other_package():
     lines = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in texts()

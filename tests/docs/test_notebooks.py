@@ -105,17 +105,17 @@ def marked(path: Path) -> Any:
     return pytest.param(path, id=path.stem, marks=[] if path.stem == SHORT else pytest.mark.slow)
 
 
-def test_there_are_notebooks_and_one_is_short() -> None:
+def test_there_are_notebooks_and_one_is_short():
     assert SHORT in {path.stem for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_stored_notebook_keeps_the_rules(path: Path) -> None:
+def test_a_stored_notebook_keeps_the_rules(path):
     assert list(complaints(read(path), path)) == []
 
 
 @pytest.mark.parametrize("path", [marked(path) for path in NOTEBOOKS])
-def test_a_notebook_runs_and_prints_what_is_stored(path: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs_and_prints_what_is_stored(path, tmp_path):
     missing = [
         name
         for name in ("nbclient", "nbformat", "ipykernel", "PIL")
@@ -169,7 +169,7 @@ FAULTS: dict[str, tuple[Callable[[Notebook], Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_rules_notice(fault: str) -> None:
+def test_the_rules_notice(fault):
     path = next(path for path in NOTEBOOKS if path.stem == SHORT)
     notebook = copy.deepcopy(read(path))
     spoil, words = FAULTS[fault]
@@ -177,14 +177,14 @@ def test_the_rules_notice(fault: str) -> None:
     assert any(words in complaint for complaint in complaints(notebook, path))
 
 
-def test_large_notebooks_are_noticed(tmp_path: Path) -> None:
+def test_large_notebooks_are_noticed(tmp_path):
     path = next(path for path in NOTEBOOKS if path.stem == SHORT)
     large = tmp_path / path.name
     large.write_bytes(path.read_bytes() + b" " * 150_000)
     assert any("bytes, more than" in complaint for complaint in complaints(read(large), large))
 
 
-def test_numbers_that_vary_are_not_compared() -> None:
+def test_numbers_that_vary_are_not_compared():
     cell = {
         "metadata": {},
         "outputs": [{"output_type": "stream", "text": ["accuracy 0.81, loss -1.2e-3"]}],

@@ -51,7 +51,7 @@ def marked(page: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
+def test_the_training_loop_is_short_and_runs_as_printed(tmp_path):
     (loop,) = (block.text for block in blocks(README) if block.language == "python")
     assert len(loop.splitlines()) <= 25
     output = run("-W", "error", "-c", loop, cwd=tmp_path)
@@ -63,7 +63,7 @@ def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
     assert float(printed[1]) == pytest.approx(float(promised[1]), abs=0.05)
 
 
-def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
+def test_the_pasted_output_is_of_the_data_set_as_it_is():
     assert repr(debian()) in [
         block.text.splitlines()[0] for block in blocks(INSTALLING) if block.language == "text"
     ]
@@ -83,7 +83,7 @@ make test-tools.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the tools have warnings of their own
 @pytest.mark.parametrize("tool", TOOLS)
-def test_other_tools(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tools(tool, tmp_path, monkeypatch):
     pytest.importorskip(tool, reason=f"an example with {tool}: make test-tools")
     monkeypatch.chdir(tmp_path)
     text = OTHER_TOOLS.read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_other_tools(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "page", [marked(page) for page in PAGES if blocks(page) and page != OTHER_TOOLS], ids=name_of
 )
-def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     session: dict[str, Any] = {"__name__": "__page__"}
     for block in blocks(page):
@@ -133,7 +133,7 @@ _LARGER = [
 
 
 @pytest.mark.parametrize("page", _LARGER, ids=name_of)
-def test_code_of_the_pages_on_large_data_is_not_cut_off(page: Path) -> None:
+def test_code_of_the_pages_on_large_data_is_not_cut_off(page):
     """Beyond 88 columns a line of code is behind a scroll bar on the site."""
     assert [
         line for block in blocks(page) for line in block.text.splitlines() if len(line) > 88
@@ -151,7 +151,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_in_docstrings(module: str) -> None:
+def test_examples_in_docstrings(module):
     for library in EXAMPLES.get(module, ()):
         pytest.importorskip(library, reason=f"examples of {module} use {library}")
     # so that classes of an example are not taken for classes of the package
@@ -176,7 +176,7 @@ class _Finder(doctest.DocTestFinder):
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
     assert not missing
@@ -186,7 +186,7 @@ _FILE = re.compile(r"`([\w./-]+\.(?:py|md)|(?:nodeflow|docs|tests|scripts)/[\w/]
 _FOLDERS = ("nodeflow", "docs", "tests", "scripts", "benchmarks")
 
 
-def test_files_named_in_pages_and_docstrings_exist() -> None:
+def test_files_named_in_pages_and_docstrings_exist():
     """A file is named by its path or by the end of it: ``_kernels/csr.py``, ``csr.py``."""
     inside = [path for folder in _FOLDERS for path in (ROOT / folder).rglob("*")]
     ends = {f"/{name_of(path)}" for path in (*inside, *MARKDOWN)}
@@ -204,7 +204,7 @@ def test_files_named_in_pages_and_docstrings_exist() -> None:
     assert missing == set()
 
 
-def test_messages_name_no_files_of_the_documentation() -> None:
+def test_messages_name_no_files_of_the_documentation():
     """An installed package has no folder ``docs``: messages name a page by its title. Docstrings
     are on the site.
     """
@@ -226,7 +226,7 @@ def test_messages_name_no_files_of_the_documentation() -> None:
 @pytest.mark.parametrize(
     "door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name
 )
-def test_files_that_a_door_describes_exist(door: Path) -> None:
+def test_files_that_a_door_describes_exist(door):
     """``_graph``, or ``_plan.choose`` for a function in it."""
     words = importlib.import_module(f"nodeflow.{door.parent.name}").__doc__ or ""
     names = set(re.findall(r"``(_[a-z]\w*)(?:\.\w+)?``", words))
@@ -234,12 +234,12 @@ def test_files_that_a_door_describes_exist(door: Path) -> None:
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
-def test_blocks_say_their_language(page: Path) -> None:
+def test_blocks_say_their_language(page):
     # py: programs
     assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text", "py"}
 
 
-def test_the_package_table_names_what_there_is() -> None:
+def test_the_package_table_names_what_there_is():
     rows = re.findall(
         r"^\| (`nodeflow[\w.`, ]*) \| (.*) \|$", INDEX.read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.eye(4)})
 
 
 @pytest.mark.parametrize("full", CLASSES)
-def test_a_public_class_has_a_repr_of_its_own(full: str) -> None:
+def test_a_public_class_has_a_repr_of_its_own(full):
     assert CLASSES[full].__repr__ is not object.__repr__
 
 
@@ -53,7 +52,7 @@ def shown(thing: Any, words: str) -> None:
     assert repr(thing) == words
 
 
-def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_partition_buffer_says_what_it_holds(tmp_path):
     parts = write_partitions(RING, tmp_path / "parts", 4, method=[0, 1, 2, 3], progress=False)
     shown(parts, "Partitions(4 parts of 1 nodes, 4 edges, 100.0% cut, ndata: x)")
     buffer = PartitionBuffer(tmp_path / "parts", slots=2, order="beta")
@@ -68,7 +67,7 @@ def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
     assert ", order by a function, " in repr(buffer)
 
 
-def test_the_share_of_cut_edges_is_counted(tmp_path: Path) -> None:
+def test_the_share_of_cut_edges_is_counted(tmp_path):
     generator = torch.Generator().manual_seed(0)
     src, dst = torch.randint(50, (2, 400), generator=generator)
     parts = write_partitions(
@@ -82,7 +81,7 @@ def test_the_share_of_cut_edges_is_counted(tmp_path: Path) -> None:
     assert empty.cut == 0
 
 
-def test_a_pipeline_and_a_lookahead_name_what_they_are_made_of() -> None:
+def test_a_pipeline_and_a_lookahead_name_what_they_are_made_of():
     table = EmbeddingTable(4, 2, lr=0.1)
     pipeline = Pipeline(
         [[0]], {"ends": (table, lambda batch: batch)}, lambda batch, rows: None, staleness=2
@@ -94,12 +93,12 @@ def test_a_pipeline_and_a_lookahead_name_what_they_are_made_of() -> None:
     shown(Lookahead(loader, memory=8), f"Lookahead({loader!r}, 2 batches ahead, columns x)")
 
 
-def test_a_trainer_names_its_model_and_where_it_is() -> None:
+def test_a_trainer_names_its_model_and_where_it_is():
     trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1, model="sage"))
     shown(trainer, f"Trainer(GraphSAGE for accuracy, 0 of 1 epochs done, {trainer.batches!r})")
 
 
-def test_sums_say_what_they_sum() -> None:
+def test_sums_say_what_they_sum():
     shown(Propagation(RING), f"Propagation({RING!r}.view())")
     shown(
         Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2),
@@ -113,7 +112,7 @@ def test_sums_say_what_they_sum() -> None:
     shown(random.Random(7), "Random(7)")
 
 
-def test_rows_and_plans_say_what_they_hold() -> None:
+def test_rows_and_plans_say_what_they_hold():
     class Own(RowsBase):
         shape = (3, 2)
         dtype = torch.float32
@@ -129,7 +128,7 @@ def test_rows_and_plans_say_what_they_hold() -> None:
     shown(ExchangePlan(RING), "ExchangePlan(4 masters, 0 mirrors, partners [])")
 
 
-def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have() -> None:
+def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have():
     graph = dgl.DGLGraph([(0, 1), (2, 1)])
     draws = dgl.contrib.sampling.NeighborSampler(graph, 2, -1, num_hops=2, seed_nodes=[1])
     shown(
@@ -143,7 +142,7 @@ def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have() -> None:
     assert all(" object at 0x" not in text for text in seen)
 
 
-def test_what_a_sampler_of_ones_own_sees_has_a_repr() -> None:
+def test_what_a_sampler_of_ones_own_sees_has_a_repr():
     seen: list[object] = []
 
     class All(Sampler):

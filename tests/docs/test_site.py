@@ -54,7 +54,7 @@ ELSEWHERE = {
 """Names whose docstrings have no example, and why. Exceptions and constants need none."""
 
 
-def test_every_public_name_has_an_example_that_runs() -> None:
+def test_every_public_name_has_an_example_that_runs():
     """In its docstring, or in that of one of its methods; ``test_readme.py`` runs them."""
     without = []
     for full, value in public_names().items():
@@ -67,11 +67,11 @@ def test_every_public_name_has_an_example_that_runs() -> None:
     assert sorted(without) == sorted(ELSEWHERE)
 
 
-def test_every_public_name_says_what_it_is_for() -> None:
+def test_every_public_name_says_what_it_is_for():
     assert [full for full, value in public_names().items() if not inspect.getdoc(value)] == []
 
 
-def test_the_reference_lists_all_rooms_and_settings() -> None:
+def test_the_reference_lists_all_rooms_and_settings():
     assert all(f"   nodeflow.{room}\n" in first_page() for room in rooms())
     settings = settings_page()
     assert all(
@@ -80,7 +80,7 @@ def test_the_reference_lists_all_rooms_and_settings() -> None:
     )
 
 
-def test_a_page_shows_members_of_private_bases_but_not_those_of_public_ones() -> None:
+def test_a_page_shows_members_of_private_bases_but_not_those_of_public_ones():
     full = "nodeflow.sampling.NeighborSampler"
     assert public_classes()[NeighborSampler] == full
     assert "settings" in members_of(full)
@@ -90,7 +90,7 @@ def test_a_page_shows_members_of_private_bases_but_not_those_of_public_ones() ->
     assert {"state_dict", "parameters"}.isdisjoint(members_of("nodeflow.nn.SAGEConv"))
 
 
-def test_a_page_imports_from_the_top_where_it_can() -> None:
+def test_a_page_imports_from_the_top_where_it_can():
     sampler = import_of("nodeflow.sampling", "NeighborSampler")
     assert sampler == "from nodeflow import NeighborSampler"
     assert import_of("nodeflow.nn", "SAGEConv") == "from nodeflow.nn import SAGEConv"
@@ -134,15 +134,15 @@ NAMES = [
         ("NeighborSampler.nothing", None),
     ],
 )
-def test_what_a_literal_refers_to(text: str, full: str | None) -> None:
+def test_what_a_literal_refers_to(text, full):
     assert targets(NAMES).get(text) == full
 
 
-def test_a_word_that_two_names_end_with_refers_to_none() -> None:
+def test_a_word_that_two_names_end_with_refers_to_none():
     assert "b_c" not in targets(["nodeflow.a.b_c", "nodeflow.d.b_c"])
 
 
-def test_types_in_signatures_are_explained() -> None:
+def test_types_in_signatures_are_explained():
     value, meaning = type_aliases()["PerFlow"]
     assert "Sequence[int]" in value
     assert "in flow order" in meaning
@@ -152,7 +152,7 @@ def test_types_in_signatures_are_explained() -> None:
 # pages
 
 
-def test_the_start_page_lists_every_page_and_notebook() -> None:
+def test_the_start_page_lists_every_page_and_notebook():
     """So every page is in the navigation of the site."""
     listed = {page for _, pages in entries(INDEX.read_text(encoding="utf-8")) for page in pages}
     found = {
@@ -183,7 +183,7 @@ def anchors(page: Path) -> set[str]:
     [INDEX, *PAGES, ROOT / "README.md", *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))],
     ids=str,
 )
-def test_anchors_of_links_are_headings(page: Path) -> None:
+def test_anchors_of_links_are_headings(page):
     missing = []
     for target, anchor in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
         file = page.parent / target if target else page
@@ -192,7 +192,7 @@ def test_anchors_of_links_are_headings(page: Path) -> None:
     assert missing == []
 
 
-def test_links_lead_from_place_to_place() -> None:
+def test_links_lead_from_place_to_place():
     assert with_links("[a](../../README.md)", "docs/samplers/labor.md") == "[a](../index.md)"
     assert with_links("[a](docs/nodeflow.md)", "CHANGELOG.md") == "[a](nodeflow.md)"
     assert with_links("[a](../nodeflow/)", "docs/index.md") == "[a](reference.rst)"
@@ -210,7 +210,7 @@ def test_links_lead_from_place_to_place() -> None:
     assert place_of("nodeflow/fn.py") is None
 
 
-def test_links_of_the_gathered_sources_lead_to_files(tmp_path: Path) -> None:
+def test_links_of_the_gathered_sources_lead_to_files(tmp_path):
     stage(tmp_path)
     stale = tmp_path / "gone.md"
     stale.write_text("")
@@ -229,7 +229,7 @@ def test_links_of_the_gathered_sources_lead_to_files(tmp_path: Path) -> None:
     assert [link for link in missing if "reference/nodeflow." not in link] == []
 
 
-def test_formulas_are_typeset() -> None:
+def test_formulas_are_typeset():
     convert = pytest.importorskip("latex2mathml.converter").convert
     count = 0
     for page in PAGES:
@@ -257,7 +257,7 @@ def tables(text: str) -> list[tuple[list[str], str]]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "python benchmarks/" in page.read_text("utf-8")], ids=str
 )
-def test_figures_say_where_they_come_from(page: Path) -> None:
+def test_figures_say_where_they_come_from(page):
     """Below a table most of whose rows have numbers: day, version, machine and command."""
     silent = [
         rows[0]
@@ -268,7 +268,7 @@ def test_figures_say_where_they_come_from(page: Path) -> None:
     assert silent == []
 
 
-def test_the_search_has_the_prose_of_every_section() -> None:
+def test_the_search_has_the_prose_of_every_section():
     page = """<nav>menu</nav><article role="main" id="x"><section id="a"><h1>A<a class="headerlink" href="#a">#</a></h1>
     <p>one &amp; <em>two</em></p><pre>code</pre><section id="b"><h2>B</h2>
     <td><span class="column-name">x: </span>all</td>
@@ -277,7 +277,7 @@ def test_the_search_has_the_prose_of_every_section() -> None:
     assert searching.sections("<p>no article</p>") == []
 
 
-def test_tables_of_words_have_the_names_of_columns_in_their_cells() -> None:
+def test_tables_of_words_have_the_names_of_columns_in_their_cells():
     publish = pytest.importorskip("docutils.core").publish_doctree
     tables = pytest.importorskip("_site.tables")
     words = "many words of a long cell"
@@ -300,7 +300,7 @@ def test_tables_of_words_have_the_names_of_columns_in_their_cells() -> None:
     assert "draws: 1" not in numbers.astext()
 
 
-def test_pages_of_modules_leave_out_what_is_for_those_who_change_them() -> None:
+def test_pages_of_modules_leave_out_what_is_for_those_who_change_them():
     before = pytest.importorskip("_site.docstrings").before_private_files
     assert (
         before("Rows.\n\nA column.\n\nWhere to change:\n\n- ``_files``\n\nMore.")
@@ -317,14 +317,14 @@ def test_pages_of_modules_leave_out_what_is_for_those_who_change_them() -> None:
 # scripts
 
 
-def test_inventories_are_those_of_the_script_and_of_the_libraries() -> None:
+def test_inventories_are_those_of_the_script_and_of_the_libraries():
     script = runpy.run_path(str(ROOT / "scripts" / "make_inventories.py"))
     assert script["missing"]() == []
     for project in script["NAMES"]:
         assert (script["FOLDER"] / f"{project}.inv").read_bytes() == script["inventory"](project)
 
 
-def test_broken_links_of_a_built_site_are_found(tmp_path: Path) -> None:
+def test_broken_links_of_a_built_site_are_found(tmp_path):
     broken_links = runpy.run_path(str(ROOT / "scripts" / "check_docs.py"))["broken_links"]
     (tmp_path / "a.html").write_text(
         '<p id="x"><a href="b.html#y">b</a><a href="#x">x</a><a href="https://e.org">e</a>'
@@ -335,7 +335,7 @@ def test_broken_links_of_a_built_site_are_found(tmp_path: Path) -> None:
     assert broken_links(tmp_path) == (["b.html: a.html#z", "b.html: c.html", "b.html: d.png"], 5, 1)
 
 
-def test_pages_of_a_built_site_that_show_where_it_was_built_are_found(tmp_path: Path) -> None:
+def test_pages_of_a_built_site_that_show_where_it_was_built_are_found(tmp_path):
     check = runpy.run_path(str(ROOT / "scripts" / "check_docs.py"))
     assert str(ROOT) in check["BUILD_PATHS"]
     site = tmp_path / "site"
@@ -349,7 +349,7 @@ def test_pages_of_a_built_site_that_show_where_it_was_built_are_found(tmp_path: 
     assert check["main"]([str(site)]) == 1
 
 
-def test_the_picture_of_the_start_page_shows_the_node_flow_of_the_readme() -> None:
+def test_the_picture_of_the_start_page_shows_the_node_flow_of_the_readme():
     text = (ROOT / "docs" / "pictures" / "node-flow.svg").read_text(encoding="utf-8")
     script = (ROOT / "scripts" / "draw_node_flow.py").read_text(encoding="utf-8")
     pairs = re.search(r"from_edges\((\[.*?\]), (\[.*?\])\)", script)

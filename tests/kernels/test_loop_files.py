@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_full_disk_stops_no_call(tmp_path: Path) -> None:
+def test_a_full_disk_stops_no_call(tmp_path):
     done = run(FULL_DISK.format(folder=str(tmp_path)))
     assert done.returncode == 0, done.stderr
     assert f"compiled loops cannot be kept in {tmp_path}" in done.stderr
@@ -51,7 +50,7 @@ def test_a_full_disk_stops_no_call(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and ".tmp" in path.name]
 
 
-def test_a_missing_folder_is_said_with_what_to_set() -> None:
+def test_a_missing_folder_is_said_with_what_to_set():
     done = run(NO_FOLDER)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]

@@ -141,9 +141,7 @@ def test_timings_begin_anew_with_every_iteration():
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
-def test_without_prefetching_batches_are_drawn_in_the_mode_of_the_caller(
-    workers: int, mode: type
-) -> None:
+def test_without_prefetching_batches_are_drawn_in_the_mode_of_the_caller(workers, mode):
     graph = Graph.from_edges(list(range(40)), [*range(1, 40), 0])
     graph.ndata["x"] = torch.ones(40, 2, requires_grad=True)
     loader = NodeFlowLoader(

@@ -32,7 +32,7 @@ def orders(loader: NodeFlowLoader, epochs: int) -> list[tuple[int, ...]]:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 8), st.integers(0, 3))
-def test_groups_that_are_mixed_lie_together(groups: list[int], mix: int, epoch: int) -> None:
+def test_groups_that_are_mixed_lie_together(groups, mix, epoch):
     order = orders(loader_of(groups, mix), epoch + 1)[-1]
     assert sorted(order) == list(range(len(groups)))
     of = [groups[seed] for seed in order]
@@ -57,7 +57,7 @@ def sizes_of_pieces(of: list[int]) -> list[int]:
     return sizes
 
 
-def test_a_group_alone_is_one_piece_of_the_circle() -> None:
+def test_a_group_alone_is_one_piece_of_the_circle():
     groups = [0] * 4 + [1] * 3 + [2] * 6 + [7] * 2
     for order in orders(loader_of(groups, 1), 50):
         of = [groups[seed] for seed in order]
@@ -65,7 +65,7 @@ def test_a_group_alone_is_one_piece_of_the_circle() -> None:
 
 
 @pytest.mark.parametrize("mix", [1, 2])
-def test_every_seed_is_equally_likely_in_every_place(mix: int) -> None:
+def test_every_seed_is_equally_likely_in_every_place(mix):
     groups = [0, 1, 1, 2, 2, 2, 2, 2]
     epochs = 8000
     counts = np.zeros((8, 8))
@@ -76,14 +76,14 @@ def test_every_seed_is_equally_likely_in_every_place(mix: int) -> None:
     assert smallest > ERROR_RATE / 8
 
 
-def test_all_groups_mixed_are_a_random_order() -> None:
+def test_all_groups_mixed_are_a_random_order():
     seen = Counter(orders(loader_of([0, 0, 1, 2], 3), 12_000))
     counts = [seen[order] for order in itertools.permutations(range(4))]
     assert sum(counts) == 12_000
     assert stats.chisquare(counts).pvalue > ERROR_RATE
 
 
-def test_epochs_differ_and_seeds_repeat_them() -> None:
+def test_epochs_differ_and_seeds_repeat_them():
     groups = [i // 5 for i in range(40)]
     first, second = orders(loader_of(groups, 2), 2)
     assert first != second
@@ -92,7 +92,7 @@ def test_epochs_differ_and_seeds_repeat_them() -> None:
     assert orders(loader_of(groups, 2, num_workers=2), 1) == [first]
 
 
-def test_rows_of_nodes_have_the_group_of_the_first() -> None:
+def test_rows_of_nodes_have_the_group_of_the_first():
     pairs = torch.tensor([[0, 3], [3, 0], [1, 2], [2, 1]])
     loader = loader_of([0, 0, 1, 1], 1, seeds=pairs, batch_size=4)
     for order in orders(loader, 20):
@@ -100,7 +100,7 @@ def test_rows_of_nodes_have_the_group_of_the_first() -> None:
         assert sum(a != b for a, b in zip(firsts, firsts[1:] + firsts[:1], strict=True)) == 2
 
 
-def test_a_state_goes_on_with_the_same_groups_only() -> None:
+def test_a_state_goes_on_with_the_same_groups_only():
     groups = [i // 5 for i in range(40)]
     loader = loader_of(groups, 2)
     batches = [batch.seeds for batch in loader]
@@ -119,7 +119,7 @@ def test_a_state_goes_on_with_the_same_groups_only() -> None:
             other.load_state_dict(kept)
 
 
-def test_weights_draw_in_their_own_order() -> None:
+def test_weights_draw_in_their_own_order():
     weighted = loader_of([0, 0, 1], 1, weights=[1.0, 0.0, 0.0])
     assert [seed for batch in weighted for seed in batch.seeds[batch.seed_index].tolist()] == [
         0,
@@ -128,11 +128,11 @@ def test_weights_draw_in_their_own_order() -> None:
     ]
 
 
-def test_no_seeds() -> None:
+def test_no_seeds():
     assert [len(batch.seeds) for batch in loader_of([0, 1], 1, seeds=[])] == []
 
 
-def test_repr_and_copies() -> None:
+def test_repr_and_copies():
     order = LocalShuffle([4, 4, 9], mix=2)
     assert repr(order) == "LocalShuffle(2 groups, mix=2)"
     with pytest.raises(AttributeError, match="immutable"):

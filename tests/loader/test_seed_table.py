@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def rows_of(loader: NodeFlowLoader) -> list[list[float]]:
 
 
 @given(st.data())
-def test_batches_carry_the_rows_of_their_seeds(data: st.DataObject) -> None:
+def test_batches_carry_the_rows_of_their_seeds(data):
     """Any types, parts and order, with repeated nodes: each batch has the columns of its own
     rows.
     """
@@ -87,7 +86,7 @@ def test_batches_carry_the_rows_of_their_seeds(data: st.DataObject) -> None:
         assert shuffle or found == wanted
 
 
-def test_a_table_of_times_is_that_of_seeds_and_times() -> None:
+def test_a_table_of_times_is_that_of_seeds_and_times():
     graph = Graph.from_edges(
         [1, 2, 3, 0], [0, 0, 0, 1], edata={"time": torch.tensor([10, 20, 30, 5])}
     )
@@ -112,7 +111,7 @@ def test_a_table_of_times_is_that_of_seeds_and_times() -> None:
     )
 
 
-def test_columns_by_name_of_a_data_frame() -> None:
+def test_columns_by_name_of_a_data_frame():
     frame = pd.DataFrame(
         {
             "driver": [3, 0, 2],
@@ -156,7 +155,7 @@ KEYS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_nodes_are_given_by_their_primary_keys(kind: str, tmp_path: Path) -> None:
+def test_nodes_are_given_by_their_primary_keys(kind, tmp_path):
     users = pd.DataFrame({"id": KEYS[kind], "age": [10.0, 20.0, 30.0]})
     buys = pd.DataFrame({"user": users["id"].iloc[[2, 0]].reset_index(drop=True), "amount": [5, 6]})
     made, _ = from_tables(
@@ -201,7 +200,7 @@ def test_nodes_are_given_by_their_primary_keys(kind: str, tmp_path: Path) -> Non
                 SeedTable(graph, "users", wrong)
 
 
-def test_numbers_of_any_type_are_keys_by_their_value() -> None:
+def test_numbers_of_any_type_are_keys_by_their_value():
     users = pd.DataFrame({"id": np.array([1, 2, 5], np.uint64)})
     graph, _ = from_tables({"users": users}, keys={"users": "id"})
     for dtype in ("int8", "uint64", "float16", "float64", "Int64", "Float32", object):
@@ -225,7 +224,7 @@ def test_numbers_of_any_type_are_keys_by_their_value() -> None:
         SeedTable(graph, "users", [1.5])
 
 
-def test_dates_of_seeds_come_as_seconds() -> None:
+def test_dates_of_seeds_come_as_seconds():
     frame = pd.DataFrame({"id": [0, 1], "at": pd.to_datetime(["2024-01-01", "2024-01-02"])})
     table = SeedTable(GRAPH, "race", "id", time="at", data=frame)
     assert table.time.tolist() == table.data["at"].tolist() == [1704067200, 1704153600]

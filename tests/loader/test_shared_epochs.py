@@ -4,8 +4,6 @@ compared.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from _support.processes import run_processes
 
@@ -46,7 +44,7 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.slow
-def test_iterations_begin_on_all_processes_or_on_none(tmp_path: Path) -> None:
+def test_iterations_begin_on_all_processes_or_on_none(tmp_path):
     first, second = run_processes(SCRIPT, 2, tmp_path)
     assert (first.status, second.status) == (0, 0), first.errors + second.errors
     lines = first.output.splitlines()

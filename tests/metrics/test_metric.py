@@ -23,7 +23,7 @@ def f1(predicted: np.ndarray, wanted: np.ndarray) -> float:
 
 @examples(30)
 @given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
+def test_metrics_of_classes(classes, rows, seed):
     rng = np.random.default_rng(seed)
     # ties, and classes that are nowhere
     scores = rng.integers(0, 3, (rows, classes)).astype(np.float32)
@@ -41,7 +41,7 @@ def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
     assert found == pytest.approx(wanted, rel=1e-12)
 
 
-def test_the_only_class_is_always_right() -> None:
+def test_the_only_class_is_always_right():
     scores = torch.tensor([[-1.0], [2.0], [0.0]])
     classes = torch.zeros(3, dtype=torch.int64)
     for name in ("accuracy", "f1_micro", "f1_macro"):
@@ -61,9 +61,7 @@ def test_the_only_class_is_always_right() -> None:
     st.sampled_from([torch.bool, torch.int64, torch.float32]),
     st.data(),
 )
-def test_metrics_of_one_label(
-    rows: int, wide: bool, wide_targets: bool, kind: torch.dtype, data: st.DataObject
-) -> None:
+def test_metrics_of_one_label(rows, wide, wide_targets, kind, data):
     """Scores and labels of shape [n] or [n, 1], in any combination and type."""
     scores = np.array(data.draw(st.lists(st.integers(-2, 2), min_size=rows, max_size=rows))) / 2
     targets = np.array(data.draw(st.lists(st.booleans(), min_size=rows, max_size=rows)))
@@ -86,7 +84,7 @@ def test_metrics_of_one_label(
 
 @examples(30)
 @given(st.integers(1, 5), st.integers(1, 12), st.booleans(), st.integers(0, 2**32 - 1))
-def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) -> None:
+def test_metrics_of_labels(labels, rows, positive, seed):
     """Also where all scores lie between 0 and 1 and are no probabilities."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(0 if positive else -3, 3, (rows, labels)) / 2
@@ -113,7 +111,7 @@ def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) ->
 
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 @pytest.mark.parametrize("columns", [None, 1, 3])
-def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
+def test_metrics_of_numbers(columns, offset):
     rng = np.random.default_rng(0)
     shape = (50,) if columns is None else (50, columns)
     targets = (rng.normal(size=shape) + offset).astype(np.float32)
@@ -139,9 +137,7 @@ def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_metrics_of_candidates(
-    rows: int, candidates: int, k: int, one_each: bool, seed: int
-) -> None:
+def test_metrics_of_candidates(rows, candidates, k, one_each, seed):
     """One row and one candidate at a time."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(-2, 3, (rows, candidates)) * 1000.0
@@ -173,7 +169,7 @@ def test_metrics_of_candidates(
                 metrics.named(name)(torch.tensor(scores), targets)
 
 
-def test_which_values_are_better() -> None:
+def test_which_values_are_better():
     names = ("accuracy", "f1_micro", "auroc", "r2", "mae", "mse", "rmse", "mrr", "map@5")
     assert {name for name in names if not metrics.named(name).larger_is_better} == {
         "mae",
@@ -184,7 +180,7 @@ def test_which_values_are_better() -> None:
     assert not metrics.named("r2").is_better(0.5, 0.5)
 
 
-def test_a_metric_of_ones_own() -> None:
+def test_a_metric_of_ones_own():
     metric = metrics.Metric(
         "largest", lambda outputs, targets: (outputs - targets).abs().max(), larger_is_better=False
     )

@@ -111,7 +111,7 @@ def rows_of(triples: list[tuple[int, int, int]]) -> Tensor:
 
 @examples(60)
 @given(cases(), st.booleans())
-def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> None:
+def test_ranks_are_those_of_the_definition(case, some):
     """With ties, repeated triples, self-loops, known positives that are the answer, and empty
     lists.
     """
@@ -139,7 +139,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
 
 @examples(60)
 @given(cases())
-def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
+def test_torch_counts_what_the_loop_counts(case):
     triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))
     known = as_links(rows_of(case["known"]), "known", len(case["table"]))
     plan = RankPlan(triples, known, "destination", np.arange(len(case["table"])))
@@ -150,7 +150,7 @@ def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
+def test_narrow_scores_are_compared_as_they_are(kind):
     scores = torch.tensor([[1.0, 2.0, 2.0, 3.0]], dtype=kind)
     found = metrics.rank_links(
         lambda *_, side: scores, torch.zeros(4, 1), [[0, 1]], sides="destination"
@@ -158,7 +158,7 @@ def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
     assert found.ranks.tolist() == [[2.5]]
 
 
-def test_infinite_scores_have_a_rank() -> None:
+def test_infinite_scores_have_a_rank():
     scores = torch.tensor([[-math.inf, 0.0, math.inf, -math.inf]])
     found = metrics.rank_links(
         lambda *_, side: scores, torch.zeros(4, 1), [[0, 0], [0, 2]], sides="destination"
@@ -166,7 +166,7 @@ def test_infinite_scores_have_a_rank() -> None:
     assert found.ranks.tolist() == [[3.5], [1.0]]
 
 
-def test_counts_stay_exact_over_many_candidates() -> None:
+def test_counts_stay_exact_over_many_candidates():
     width = 2**17 + 5  # more than one block of the loop, and a rest
     scores = torch.zeros(1, width)
     scores[0, 1:] = torch.arange(width - 1) % 3 - 1.0
@@ -178,7 +178,7 @@ def test_counts_stay_exact_over_many_candidates() -> None:
     assert found.ranks.item() == 1 + above + same / 2
 
 
-def test_every_query_is_scored_once_and_in_chunks() -> None:
+def test_every_query_is_scored_once_and_in_chunks():
     model = Product(torch.ones(2, 2))
     triples = torch.tensor([[0, 0, 1], [0, 0, 2], [0, 1, 2], [0, 0, 1]])
     metrics.rank_links(model, torch.ones(5, 2), triples, sides="destination")
@@ -188,7 +188,7 @@ def test_every_query_is_scored_once_and_in_chunks() -> None:
     assert model.rows == [1, 1, 1, 1, 1]
 
 
-def test_modules_compute_as_for_evaluation_and_without_gradients() -> None:
+def test_modules_compute_as_for_evaluation_and_without_gradients():
     model = Product(torch.ones(1, 2)).train()
     table = torch.ones(3, 2, requires_grad=True)
     metrics.rank_links(model, table, [[0, 0, 1]])
@@ -201,7 +201,7 @@ def test_modules_compute_as_for_evaluation_and_without_gradients() -> None:
 @pytest.mark.parametrize(
     "kind", ["DotProduct", "DistMult", "ComplEx", "Bilinear", "TransE", "RotatE", "MLPDecoder"]
 )
-def test_decoders_are_ranked_by_their_scores_of_triples(kind: str, inverse: bool) -> None:
+def test_decoders_are_ranked_by_their_scores_of_triples(kind, inverse):
     random = torch.Generator().manual_seed(0)
     options = {} if kind == "DotProduct" else {"inverse": inverse}
     decoder = getattr(decoders, kind)(4, 3, **options).double()
@@ -229,19 +229,19 @@ def score_of(decoder: decoders.Decoder, table: Tensor, side: str, u: int, r: int
         return decoder(table[u], table[v], torch.tensor(r), side=side).item()
 
 
-def test_the_bar_counts_queries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bar_counts_queries(capsys):
     metrics.rank_links(Product(torch.ones(1, 2)), torch.ones(3, 2), [[0, 0, 1]], progress=True)
     assert "ranks: " in capsys.readouterr().err
 
 
-def test_triples_of_a_graph() -> None:
+def test_triples_of_a_graph():
     graph = Graph.from_edges([2, 0, 1], [0, 1, 2], edata={"kind": torch.tensor([5, 0, 1])})
     assert metrics.triples_of(graph).tolist() == [[2, 0], [0, 1], [1, 2]]
     assert metrics.triples_of(graph, "kind").tolist() == [[2, 5, 0], [0, 0, 1], [1, 1, 2]]
     assert metrics.triples_of(graph, "kind", [2, 0]).tolist() == [[1, 1, 2], [2, 5, 0]]
 
 
-def test_pairs_without_relations() -> None:
+def test_pairs_without_relations():
     scores = torch.tensor([[0.0, 3.0, 2.0], [9.0, 9.0, 9.0], [0.0, 1.0, 2.0]])
     found = metrics.rank_links(lambda rows, *_, side: scores[rows[:, 0].long()], torch.arange(3.0)[:, None], [[0, 2]],
                                known=[], sides="destination")  # fmt: skip
@@ -254,7 +254,7 @@ TABLE = torch.ones(4, 2)
 
 @pytest.mark.parametrize("column", [0, 15, 16, 39])
 @pytest.mark.parametrize("count", [compiled, with_torch, count_above])
-def test_nan_has_no_rank(column: int, count: Any) -> None:
+def test_nan_has_no_rank(column, count):
     def scorer(rows: Tensor, *_: Any, side: str) -> Tensor:
         scores = torch.zeros(len(rows), 40)
         scores[1, column] = math.nan

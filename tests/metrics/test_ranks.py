@@ -7,7 +7,6 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,9 +33,7 @@ def rank(score: float, negatives: list[float], ties: str) -> float:
     st.data(),
     st.sampled_from(["realistic", "optimistic", "pessimistic"]),
 )
-def test_ranks_are_those_of_the_definition(
-    positive: list[float], k: int, data: Any, ties: str
-) -> None:
+def test_ranks_are_those_of_the_definition(positive, k, data, ties):
     shared = data.draw(st.lists(SCORES, min_size=k, max_size=k))
     found = metrics.rank_among(np.array(positive), np.array(shared), ties=ties)
     assert found.ranks.flatten().tolist() == [rank(score, shared, ties) for score in positive]
@@ -51,9 +48,7 @@ def test_ranks_are_those_of_the_definition(
 
 @examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
-def test_auc_and_average_precision_are_those_of_the_definition(
-    positive: list[float], negative: list[float]
-) -> None:
+def test_auc_and_average_precision_are_those_of_the_definition(positive, negative):
     scores = np.array([*positive, *negative])
     labels = np.array([1] * len(positive) + [0] * len(negative))
     pairs = [(p > n) + (p == n) / 2 for p in positive for n in negative]
@@ -70,9 +65,7 @@ def test_auc_and_average_precision_are_those_of_the_definition(
 
 @examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, max_size=8), st.integers(1, 6))
-def test_pessimistic_hits_among_shared_negatives_are_ogbs(
-    positive: list[float], shared: list[float], k: int
-) -> None:
+def test_pessimistic_hits_among_shared_negatives_are_ogbs(positive, shared, k):
     """OGB: above the k-th highest negative; all are hits where there are fewer than k."""
     kth = sorted(shared, reverse=True)[k - 1] if len(shared) >= k else -math.inf
     wanted = np.mean([score > kth for score in positive])
@@ -82,7 +75,7 @@ def test_pessimistic_hits_among_shared_negatives_are_ogbs(
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
-def test_scores_of_two_types_compare_as_they_are(kind: torch.dtype) -> None:
+def test_scores_of_two_types_compare_as_they_are(kind):
     score = torch.tensor([0.1], dtype=kind)
     assert metrics.rank_among(score, torch.tensor([0.1], dtype=torch.float64)).ranks.item() == (
         1 if score.double().item() > 0.1 else 2
@@ -97,7 +90,7 @@ RANKS = metrics.Ranks(
 )  # fmt: skip
 
 
-def test_by_side_and_relation() -> None:
+def test_by_side_and_relation():
     assert {side: part.mean_rank for side, part in RANKS.by_side().items()} == pytest.approx(
         {"destination": 6.5 / 3, "source": 112 / 3}
     )
@@ -109,7 +102,7 @@ def test_by_side_and_relation() -> None:
         metrics.Ranks(RANKS.ranks, RANKS.sides, None, "realistic").by_relation()
 
 
-def test_the_table() -> None:
+def test_the_table():
     assert repr(RANKS).splitlines() == [
         "Ranks(3 links, ties realistic)",
         "             mean rank     MRR  Hits@1  Hits@3  Hits@10",
@@ -119,7 +112,7 @@ def test_the_table() -> None:
     ]
 
 
-def test_no_ranks_have_no_mean() -> None:
+def test_no_ranks_have_no_mean():
     none = metrics.Ranks(torch.zeros(0, 2, dtype=torch.float64), RANKS.sides, None, "realistic")
     assert repr(none) == "Ranks(0 links, ties realistic)"
     assert len(none) == 0
@@ -130,7 +123,7 @@ def test_no_ranks_have_no_mean() -> None:
         RANKS.hits(0)
 
 
-def test_ranks_are_copied_and_pickled() -> None:
+def test_ranks_are_copied_and_pickled():
     for other in (copy.deepcopy(RANKS), pickle.loads(pickle.dumps(RANKS))):
         assert repr(other) == repr(RANKS)
     with pytest.raises(AttributeError, match="cannot assign"):

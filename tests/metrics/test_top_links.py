@@ -77,7 +77,7 @@ def ask(case: dict[str, Any], **options: Any) -> metrics.TopLinks:
 
 @examples(80)
 @given(cases(), st.sampled_from([1, 100, "64 MB"]))
-def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], memory: int | str) -> None:
+def test_answers_are_the_highest_of_all_scores(case, memory):
     """With ties, repeated queries, fewer candidates than answers, and chunks of any size."""
     ids, scores = ask(case, memory=memory)
     assert ids.dtype == torch.int64
@@ -91,7 +91,7 @@ def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], memory: int
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("width", [3, 40, 3_000])
-def test_of_equal_scores_the_lower_id_comes_first(dtype: torch.dtype, width: int) -> None:
+def test_of_equal_scores_the_lower_id_comes_first(dtype, width):
     scores = torch.randint(4, (5, width), generator=torch.Generator().manual_seed(width)).to(dtype)
     found = metrics.top_links(lambda rows, *_, side: scores[rows[:, 0].long()], torch.arange(width)[:, None].float(),
                               [0, 2, 1], k=7)  # fmt: skip
@@ -102,7 +102,7 @@ def test_of_equal_scores_the_lower_id_comes_first(dtype: torch.dtype, width: int
     assert found.scores.dtype == dtype
 
 
-def test_an_answer_has_a_score_above_minus_infinity() -> None:
+def test_an_answer_has_a_score_above_minus_infinity():
     scores = torch.tensor([[-math.inf, 1.0, -math.inf, 0.0]])
     found = metrics.top_links(lambda *_, side: scores, torch.zeros(4, 1), [2], k=3, known=[[2, 1]])
     assert found.ids.tolist() == [[3, -1, -1]]
@@ -110,7 +110,7 @@ def test_an_answer_has_a_score_above_minus_infinity() -> None:
     assert scores.tolist() == [[-math.inf, 1.0, -math.inf, 0.0]]
 
 
-def test_one_relation_for_all_and_the_mode_of_a_module() -> None:
+def test_one_relation_for_all_and_the_mode_of_a_module():
     decoder = nn.MLPDecoder(4, num_relations=3, dropout=0.9).train()
     table = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
     found = metrics.top_links(decoder, table, [1, 5], k=4, relation=2, memory="1 KB")
@@ -122,7 +122,7 @@ def test_one_relation_for_all_and_the_mode_of_a_module() -> None:
     assert not found.scores.requires_grad
 
 
-def test_no_queries_and_no_candidates() -> None:
+def test_no_queries_and_no_candidates():
     table = torch.zeros(4, 2, dtype=torch.float64)
     none = metrics.top_links(nn.DotProduct(2), table, [], k=3)
     assert none.ids.shape == none.scores.shape == (0, 3)

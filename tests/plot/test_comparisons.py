@@ -44,7 +44,7 @@ def ticks(axis: Any) -> list[str]:
     return [tick.get_text() for tick in axis.get_xticklabels()]
 
 
-def test_samplers_are_compared_by_mean_and_deviation() -> None:
+def test_samplers_are_compared_by_mean_and_deviation():
     graph = graph_of_all()
     samplers = {"two": NeighborSampler(graph, [2, 2]), "one": FullSampler(graph, 1)}
     axis = plot_samplers(samplers, [5, 11], draws=6, ax=axes())
@@ -72,7 +72,7 @@ def test_samplers_are_compared_by_mean_and_deviation() -> None:
     assert plot_inclusion(numbered, [5], draws=2, ax=axes()).collections
 
 
-def test_growth_is_that_of_estimates() -> None:
+def test_growth_is_that_of_estimates():
     graph = graph_of_all()
     graph.ndata["big"] = torch.zeros(60, 1000)
     found = {}
@@ -93,7 +93,7 @@ def test_growth_is_that_of_estimates() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "p"}], ids=str)
-def test_shares_of_draws_lie_at_the_stated_probabilities(options: dict[str, Any]) -> None:
+def test_shares_of_draws_lie_at_the_stated_probabilities(options):
     """At most 1 edge in 1,000 is beyond 4.5 standard errors where all is right; here every edge
     must be within.
     """
@@ -120,14 +120,14 @@ class Biased(Sampler):
         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=1.0)
 
 
-def test_a_sampler_that_states_a_wrong_probability_is_off_the_diagonal() -> None:
+def test_a_sampler_that_states_a_wrong_probability_is_off_the_diagonal():
     axis = plot_inclusion(Biased(random_graph(1, 30, 200), 1), range(30), draws=200, ax=axes())
     stated, share = axis.collections[-1].get_offsets().T
     assert (stated == 1).all()
     assert share.mean() == pytest.approx(0.5, abs=0.03)
 
 
-def test_inclusion_of_layers_and_of_no_edge() -> None:
+def test_inclusion_of_layers_and_of_no_edge():
     graph = graph_of_all()
     stated, share = (
         plot_inclusion(LadiesSampler(graph, [6]), [5, 9], draws=300, ax=axes())
@@ -144,7 +144,7 @@ def test_inclusion_of_layers_and_of_no_edge() -> None:
     ]
 
 
-def test_degrees_of_several_graphs(graph: Graph) -> None:
+def test_degrees_of_several_graphs(graph):
     axis = plot_degrees({"a": graph, "b": Graph.from_edges([0], [1])}, direction="out", ax=axes())
     assert legend(axis) == ["a (33.3% have degree 0)", "b (50.0% have degree 0)"]
     assert axis.lines[0].get_xydata().tolist() == [
@@ -157,7 +157,7 @@ def test_degrees_of_several_graphs(graph: Graph) -> None:
     axis.figure.canvas.draw()
 
 
-def test_ages_of_a_history(graph: Graph) -> None:
+def test_ages_of_a_history(graph):
     history = History(graph, {1: 2, 2: 2})
     for nodes in ([0, 1, 2], [2, 3], [0]):
         history.write(1, nodes, torch.ones(len(nodes), 2))

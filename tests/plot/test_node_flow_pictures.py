@@ -31,7 +31,7 @@ def size_of_png(path: Path) -> tuple[int, int]:
     return struct.unpack(">II", content[16:24])
 
 
-def test_curves_show_loss_and_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_show_loss_and_score(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
     kept = []
@@ -62,7 +62,7 @@ def arrows(figure: Any) -> list[tuple[tuple[float, float], tuple[float, float]]]
     ]
 
 
-def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph: Graph, tmp_path: Path) -> None:
+def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph, tmp_path):
     batch = FullSampler(graph, 2)([3, 2])
     figure = plot_node_flow(batch)
     assert texts(figure) == [
@@ -86,7 +86,7 @@ def dotted(figure: Any) -> list[tuple[list[float], list[float]]]:
     return [tuple(map(list, line.get_xydata())) for line in lines]
 
 
-def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None:
+def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph):
     for include_dst in (True, False):
         batch = FullSampler(graph, 2, include_dst=include_dst)([3, 2])
         figure = plot_node_flow(batch)
@@ -106,7 +106,7 @@ def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None
         assert len(own) == 2 + batch.layer_sizes[1] or not include_dst
 
 
-def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
+def test_ids_fit_into_their_dots(tmp_path):
     src = [7, 88, 999, 1000, 54321]
     figure = plot_node_flow(
         FullSampler(Graph.from_edges(src, [0] * 5), 1)([0]), tmp_path / "batch.png"
@@ -119,7 +119,7 @@ def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
     )
 
 
-def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
+def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers():
     low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     high = flow_from_edges([0], [0], num_src=1, num_dst=1)
     skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
@@ -140,7 +140,7 @@ def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
     assert sorted(end[0] - start[0] for start, end in arrows(figure)) == [1, 1, 1, 2]
 
 
-def test_a_large_node_flow_is_summarised() -> None:
+def test_a_large_node_flow_is_summarised():
     """By a bar per layer, split by what the next layer holds too, and edges and degrees between the
     bars.
     """
@@ -157,9 +157,7 @@ def test_a_large_node_flow_is_summarised() -> None:
     assert words == ["5", "3", "4 edges\nin-degree 1.33\n(largest 2)"]
 
 
-def test_without_matplotlib_the_error_says_how_to_install_it(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_the_error_says_how_to_install_it(graph, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     how = r"pip install matplotlib$"
     with pytest.raises(ImportError, match=how):
@@ -169,14 +167,14 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_instead_of_a_node_flow_is_refused(graph: Graph) -> None:
+def test_a_graph_instead_of_a_node_flow_is_refused(graph):
     with pytest.raises(
         TypeError, match=r"batch must be a NodeFlow, got Graph.*create_full_node_flow"
     ):
         plot_node_flow(graph)
 
 
-def test_parts_are_bars(tmp_path: Path) -> None:
+def test_parts_are_bars(tmp_path):
     report = PartsReport(10, 20, 5, (6, 4), (12, 8), (1, 3), (1, 1), None)
     left, right = plot_parts(report, tmp_path / "parts.png").axes
     bars = [[bar.get_height() for bar in some] for some in (*left.containers, *right.containers)]  # type: ignore[attr-defined]
@@ -187,7 +185,7 @@ def test_parts_are_bars(tmp_path: Path) -> None:
         plot_parts([1, 2])  # type: ignore[arg-type]
 
 
-def test_a_tall_layer_has_several_columns() -> None:
+def test_a_tall_layer_has_several_columns():
     """So that a picture fits on a screen; no node hides another, and the layers stay apart, each
     below its title.
     """

@@ -50,7 +50,7 @@ def pyplot() -> Iterator[Any]:
     pyplot.close("all")
 
 
-def test_axes_go_in_and_out(graph: Graph, pyplot: Any) -> None:
+def test_axes_go_in_and_out(graph, pyplot):
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     axis = axes()
     assert batch.plot(axis) is axis
@@ -66,7 +66,7 @@ def test_axes_go_in_and_out(graph: Graph, pyplot: Any) -> None:
         batch.plot(pyplot)
 
 
-def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> None:
+def test_labels_colours_and_widths_are_columns_or_functions(graph):
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     graph.ndata["kind"] = torch.tensor([0, 1, 2, 0, 1, 2])
     batch.copy_from_parent(["kind"], ["w"])
@@ -99,7 +99,7 @@ def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> Non
     assert all(tuple(faces[i]) == tuple(faces[kinds.index(kind)]) for i, kind in enumerate(kinds))
 
 
-def test_types_have_colours_and_a_schema_is_drawn() -> None:
+def test_types_have_colours_and_a_schema_is_drawn():
     edges = {
         ("a", "r", "b"): ([0, 1], [0, 1]),
         ("b", "s", "b"): ([0, 1], [1, 1]),
@@ -127,7 +127,7 @@ def test_types_have_colours_and_a_schema_is_drawn() -> None:
     assert [a.get_ylabel() for a in many.figure.axes[1:]] == ["type"]
 
 
-def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph: Graph) -> None:
+def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph):
     batch = NeighborSampler(graph, [2])([3, 2])
     size = batch.layer_sizes[0]
     batch.ldata[0]["x"] = torch.tensor([torch.nan, *torch.rand(size - 1).tolist()])
@@ -141,7 +141,7 @@ def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph: G
     axis.figure.canvas.draw()
 
 
-def test_the_legend_of_widths_says_sizes_and_leaves_out_what_has_none(graph: Graph) -> None:
+def test_the_legend_of_widths_says_sizes_and_leaves_out_what_has_none(graph):
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     sizes = [-3.0, *[1.0] * (batch.flow_sizes[1] - 1)]
     batch.fdata[1]["s"] = torch.tensor(sizes)
@@ -158,7 +158,7 @@ def test_the_legend_of_widths_says_sizes_and_leaves_out_what_has_none(graph: Gra
     assert not any(word.startswith("width") for word in legend(nothing))
 
 
-def test_ticks_of_a_summary_end_where_its_axis_ends() -> None:
+def test_ticks_of_a_summary_end_where_its_axis_ends():
     for size, last in ((3165, 3000), (1, 1), (7, 7), (1000, 1000)):
         graph = Graph.from_edges(np.arange(size), np.zeros(size, np.int64))
         axis = NeighborSampler(graph, [-1], include_dst=False)([0]).plot(axes(), max_nodes=0)
@@ -170,7 +170,7 @@ def test_ticks_of_a_summary_end_where_its_axis_ends() -> None:
     assert axis.get_yticklabels()[-1].get_text() == "1,000"
 
 
-def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph: Graph) -> None:
+def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph):
     axis = graph.plot(axes(), seeds=[1], width="w")
     assert names(axis) == [str(v) for v in range(6)]
     assert len(arrow_widths(axis)) == 6  # and the self-loop of node 2, a ring
@@ -180,13 +180,13 @@ def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph: Graph) 
     axis.figure.canvas.draw()
 
 
-def test_some_nodes_with_the_edges_among_them(graph: Graph) -> None:
+def test_some_nodes_with_the_edges_among_them(graph):
     axis = graph.plot(axes(), nodes=[3, 1, 0, 1])
     assert names(axis) == ["0", "1", "3"]
     assert len(arrow_widths(axis)) == 3  # 0 -> 1 twice, 1 -> 3
 
 
-def test_columns_that_are_fetched_are_fetched_for_what_is_drawn() -> None:
+def test_columns_that_are_fetched_are_fetched_for_what_is_drawn():
     asked = []
 
     class Far:
@@ -203,7 +203,7 @@ def test_columns_that_are_fetched_are_fetched_for_what_is_drawn() -> None:
     assert asked == [[3, 5, 9]]
 
 
-def test_a_large_graph_shows_its_degrees(graph: Graph) -> None:
+def test_a_large_graph_shows_its_degrees(graph):
     axis = graph.plot(axes(), max_nodes=5)
     inside, outside = (line.get_xydata().tolist() for line in axis.lines)
     assert inside == [
@@ -218,7 +218,7 @@ def test_a_large_graph_shows_its_degrees(graph: Graph) -> None:
     assert some.lines[0].get_xydata().tolist() == [[1, 1], [3, 0.5]]
 
 
-def test_many_edges_between_few_nodes_are_summarised() -> None:
+def test_many_edges_between_few_nodes_are_summarised():
     many, few = (Graph.from_edges([0] * count, [1] * count) for count in (31, 30))
     assert many.plot(axes(), max_nodes=3).get_xlabel() == "degree"
     assert len(arrow_widths(few.plot(axes(), max_nodes=3))) == 30
@@ -229,7 +229,7 @@ def test_many_edges_between_few_nodes_are_summarised() -> None:
 
 
 @given(data=st.data(), graph=testing.graphs())
-def test_any_graph_is_drawn(data: st.DataObject, graph: Graph) -> None:
+def test_any_graph_is_drawn(data, graph):
     seeds = data.draw(testing.seeds(graph))
     most = data.draw(st.sampled_from([0, 200]))
     axis = graph.plot(axes(), seeds=seeds, max_nodes=most)
@@ -237,19 +237,19 @@ def test_any_graph_is_drawn(data: st.DataObject, graph: Graph) -> None:
 
 
 @given(batch=testing.node_flows(skips=True), most=st.sampled_from([0, 200]))
-def test_any_node_flow_is_drawn(batch: Any, most: int) -> None:
+def test_any_node_flow_is_drawn(batch, most):
     axis = batch.plot(axes(), max_nodes=most)
     if most or not sum(batch.layer_sizes):
         assert len(arrow_widths(axis)) == sum(flow.num_edges for _, flow in batch.flows.items())
 
 
-def test_overlap_is_unknown_without_parent_ids() -> None:
+def test_overlap_is_unknown_without_parent_ids():
     batch = create_node_flow([flow_from_edges([0, 1, 2], [0, 1, 1], num_src=3, num_dst=2)])
     axis = batch.plot(axes(), max_nodes=1)
     assert "also in the next layer" not in legend(axis)
 
 
-def test_the_layout_parts_nodes_and_keeps_joined_ones_close() -> None:
+def test_the_layout_parts_nodes_and_keeps_joined_ones_close():
     ring = np.arange(12)
     place = layout(14, ring, (ring + 1) % 12)  # two isolated nodes
     far = np.linalg.norm(place[:, None] - place[None], axis=2)

@@ -43,7 +43,7 @@ def both_ways() -> tuple[Graph, Graph, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("link", "saint, edge")])
-def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
+def test_draws_are_those_of_the_graph_with_reverses(name):
     """An edge left out is left out both ways, and edges among the nodes of a batch are found both
     ways.
     """
@@ -69,7 +69,7 @@ def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["node", "edge"])
-def test_probabilities_of_subgraphs(kind: str) -> None:
+def test_probabilities_of_subgraphs(kind):
     graph, doubled, _ = both_ways()
     sampler = SaintSampler(graph.view("both"), 1, kind=kind, budget=9)
     reference = SaintSampler(doubled, 1, kind=kind, budget=9)
@@ -82,13 +82,13 @@ def test_probabilities_of_subgraphs(kind: str) -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["neighbor, prob", "labor, 1", "ladies"])
-def test_sums_are_unbiased_for_those_over_edges_both_ways(name: str) -> None:
+def test_sums_are_unbiased_for_those_over_edges_both_ways(name):
     assert_unbiased(
         LAYERED[name](graph_of_all(), direction="both", weight="w"), [5, 11], draws=1500
     )
 
 
-def test_link_batches_leave_seeds_out() -> None:
+def test_link_batches_leave_seeds_out():
     graph = graph_of_all()
     links = LinkSampler(NeighborSampler(graph.view("both"), [-1]), exclude="self")
     assert not np.isin([7, 9], links([7, 9]).flows[0].parent_eid).any()

@@ -152,7 +152,7 @@ GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)
 @pytest.mark.parametrize(
     "columns", [{"edata": {"x": torch.ones(1)}}, {"nodes": [0], "ndata": {"x": torch.ones(1)}}]
 )
-def test_one_structure_for_all_flows_has_no_columns_of_each(columns) -> None:
+def test_one_structure_for_all_flows_has_no_columns_of_each(columns):
     assert With(GRAPH, lambda *_: Choice([0, 1], [3], **columns))([2]).flow_sizes == (1,)
     with pytest.raises(
         ValueError, match="flows are prefixes of one structure: no columns of a Choice"

@@ -4,9 +4,6 @@ edges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -62,7 +59,7 @@ def graphs(dtype: torch.dtype = torch.float32) -> tuple[Graph, Graph]:
         lambda graph: TemporalNeighborSampler(graph.view(where="keep"), [3], prob="w"),
     ],
 )
-def test_equals_a_column_of_all_edges(make: Callable[[Graph], Any], dtype: torch.dtype) -> None:
+def test_equals_a_column_of_all_edges(make, dtype):
     one, other = map(make, graphs(dtype))
     call = {"times": [60] * 10} if one.takes_times else {}
     batch = one(range(10), **call)
@@ -73,7 +70,7 @@ def test_equals_a_column_of_all_edges(make: Callable[[Graph], Any], dtype: torch
         assert flow.weight.tolist() == expected.weight.tolist()
 
 
-def test_relations_without_probabilities_are_drawn_uniformly() -> None:
+def test_relations_without_probabilities_are_drawn_uniformly():
     graph = Graph.typed(
         {"a": 3, "b": 1},
         {
@@ -89,7 +86,7 @@ def test_relations_without_probabilities_are_drawn_uniformly() -> None:
     assert_unbiased(sampler, [3])
 
 
-def test_everything_that_reads_edge_columns_reads_them() -> None:
+def test_everything_that_reads_edge_columns_reads_them():
     one, other = graphs()
     x = torch.rand(10, 3)
     assert torch.equal(Propagation(one.view(weight="w"))(x), Propagation(other.view(weight="w"))(x))
@@ -102,7 +99,7 @@ def test_everything_that_reads_edge_columns_reads_them() -> None:
     assert torch.equal(*parts)
 
 
-def test_types_of_edges_must_be_there_for_all_relations() -> None:
+def test_types_of_edges_must_be_there_for_all_relations():
     graph, _ = graphs()
     graph.relations["y"].data["kind"] = torch.arange(50) % 2
     with pytest.raises(

@@ -264,7 +264,7 @@ def test_append_refuses_other_contexts(graph, batch):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_which_samplers_hold_a_node_twice(name: str) -> None:
+def test_which_samplers_hold_a_node_twice(name):
     """The table in docs/nodeflow.md."""
     batch = sampled(name, FAMILIES[name](graph_of_all()))
     in_contexts = name.startswith(("temporal", "shadow")) or "disjoint" in name

@@ -17,7 +17,7 @@ from nodeflow import Graph
 from nodeflow._core.runtime.mapped import file_of
 
 
-def test_too_little_memory() -> None:
+def test_too_little_memory():
     """The message has the bytes that were asked for, and nothing half-made stays: a smaller batch
     is drawn as ever.
     """

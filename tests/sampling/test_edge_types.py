@@ -177,7 +177,7 @@ def test_graph_without_edges():
 
 
 @pytest.mark.parametrize("types", [[0], [0, 1]])
-def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
+def test_what_no_flow_draws_counts_nothing(types):
     graph = typed_graph(0, types)
     assert NeighborSampler(graph, [{}, {}], edge_type="t").estimand().sum() == 0
     assert (
@@ -186,7 +186,7 @@ def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
     )
 
 
-def test_every_type_takes_a_row_of_every_node_so_there_are_not_many() -> None:
+def test_every_type_takes_a_row_of_every_node_so_there_are_not_many():
     graph = Graph.from_edges(range(64), range(64), edata={"t": torch.arange(64) % 32})
     assert NeighborSampler(graph, [1], edge_type="t")([40]).flows[0].parent_eid.tolist() == [40]
     graph.edata["t"] = torch.arange(64) % 33  # 64 * 33 rows are more than 16 for each node and edge

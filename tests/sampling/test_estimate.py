@@ -26,7 +26,7 @@ def plain_graph(num_nodes: int = 400, num_edges: int = 2500) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=edata)
 
 
-def test_a_pilot_is_the_mean_of_draws_that_training_does_not_make() -> None:
+def test_a_pilot_is_the_mean_of_draws_that_training_does_not_make():
     sampler = NeighborSampler(plain_graph(), [2, 2])
     pilot = sampler.estimate([5, 7], pilot=2)
     assert pilot == sampler.estimate([5, 7], pilot=2)
@@ -35,7 +35,7 @@ def test_a_pilot_is_the_mean_of_draws_that_training_does_not_make() -> None:
 
 
 @given(data=st.data(), graph=testing.graphs())
-def test_full_neighbourhoods_are_exact(data: st.DataObject, graph: Graph) -> None:
+def test_full_neighbourhoods_are_exact(data, graph):
     seeds = data.draw(testing.seeds(graph))
     for sampler in (
         FullSampler(graph, 3), FullSampler(graph.view("out"), 3), FullSampler(graph, 2, reuse=True),
@@ -47,7 +47,7 @@ def test_full_neighbourhoods_are_exact(data: st.DataObject, graph: Graph) -> Non
         assert estimate.edges == pytest.approx(batch.flow_sizes, abs=1e-9)
 
 
-def test_bytes_are_those_of_a_batch() -> None:
+def test_bytes_are_those_of_a_batch():
     graph = plain_graph()
     graph.ndata["x"] = torch.zeros(400, 7, dtype=torch.float64)
     graph.ndata["sparse"] = torch.eye(400).to_sparse_csr()
@@ -70,7 +70,7 @@ def test_bytes_are_those_of_a_batch() -> None:
     )
 
 
-def test_columns_that_are_fetched_count_without_a_fetch() -> None:
+def test_columns_that_are_fetched_count_without_a_fetch():
     class Far:
         shape = (400, 5)
         dtype = torch.float16
@@ -84,7 +84,7 @@ def test_columns_that_are_fetched_count_without_a_fetch() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_has_an_estimate(name: str) -> None:
+def test_every_family_has_an_estimate(name):
     sampler = FAMILIES[name](graph_of_all())
     seeds, more = call_of(name)
     estimate = sampler.estimate(seeds, pilot=3, **more)
@@ -93,7 +93,7 @@ def test_every_family_has_an_estimate(name: str) -> None:
     assert "mean of 3 draws" in repr(estimate)
 
 
-def test_it_prints_as_a_table_and_has_no_seeds_when_there_are_none() -> None:
+def test_it_prints_as_a_table_and_has_no_seeds_when_there_are_none():
     graph = plain_graph()
     lines = repr(NeighborSampler(graph, [2, 2]).estimate([])).splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["layer", "0", "1", "2"]

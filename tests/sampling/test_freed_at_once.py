@@ -36,7 +36,7 @@ def of_the_package(garbage: list[object]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_batches_of_every_sampler_are_no_circles(name: str, circles: list[object]) -> None:
+def test_batches_of_every_sampler_are_no_circles(name, circles):
     sampler = FAMILIES[name](graph_of_all())
     gc.collect()
     circles.clear()
@@ -45,14 +45,14 @@ def test_batches_of_every_sampler_are_no_circles(name: str, circles: list[object
     assert of_the_package(circles) == []
 
 
-def test_batches_by_type_are_no_circles(circles: list[object]) -> None:
+def test_batches_by_type_are_no_circles(circles):
     batch = NeighborSampler(typed_graph(0), [2, 2])({"a": [0, 1]})
     names = [batch.layers[0].of(name).parent_nid for name in batch.layers[0].schema.nodes]
     del batch, names
     assert of_the_package(circles) == []
 
 
-def test_a_step_of_training_leaves_no_circle(circles: list[object]) -> None:
+def test_a_step_of_training_leaves_no_circle(circles):
     graph = graph_of_all()
     model = GraphSAGE(2, 4, 2)
     loader = NodeFlowLoader(
@@ -64,7 +64,7 @@ def test_a_step_of_training_leaves_no_circle(circles: list[object]) -> None:
     assert of_the_package(circles) == []
 
 
-def test_a_batch_with_history_is_no_circle(circles: list[object]) -> None:
+def test_a_batch_with_history_is_no_circle(circles):
     history = History(graph_of_all(), {1: 4})
     batch = ControlVariateSampler(history, [2, 2])([3, 4])
     history.pull(batch)

@@ -69,9 +69,7 @@ def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
     "direction", ["in", *(pytest.param(each, marks=pytest.mark.slow) for each in ("out", "both"))]
 )
 @pytest.mark.parametrize("name", MAKE)
-def test_sums_of_the_relations_that_are_drawn_are_unbiased(
-    name: str, direction: str, draws: int
-) -> None:
+def test_sums_of_the_relations_that_are_drawn_are_unbiased(name, direction, draws):
     graph = typed_graph(3, edges=25)
     sampler = MAKE[name](graph, seed=5, direction=direction)
     assert_unbiased(sampler, SEEDS, draws=draws)
@@ -83,7 +81,7 @@ def test_sums_of_the_relations_that_are_drawn_are_unbiased(
 @pytest.mark.cases(1)
 @few_or_many_draws
 @pytest.mark.parametrize("name", MAKE)
-def test_edges_left_out_are_left_out_of_their_relation(name: str, draws: int) -> None:
+def test_edges_left_out_are_left_out_of_their_relation(name, draws):
     graph = typed_graph(4, edges=25)
     sampler = MAKE[name](graph, seed=5)
     left_out = torch.arange(0, graph.num_edges, 3)
@@ -93,7 +91,7 @@ def test_edges_left_out_are_left_out_of_their_relation(name: str, draws: int) ->
 
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 @pytest.mark.parametrize("iterations", [0, 1, 3])
-def test_each_relation_draws_what_it_draws_alone(iterations: int, method: str) -> None:
+def test_each_relation_draws_what_it_draws_alone(iterations, method):
     # a source has one number for all relations; with one row per source and relation, rounds do not
     # mix them
     graph = typed_graph(5)
@@ -111,7 +109,7 @@ def test_each_relation_draws_what_it_draws_alone(iterations: int, method: str) -
         )
 
 
-def test_a_row_sampler_of_ones_own_draws_per_relation() -> None:
+def test_a_row_sampler_of_ones_own_draws_per_relation():
     class First(RowSampler):
         def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
             begin = edges.indptr[rows.numbers]
@@ -171,9 +169,7 @@ def timed(seed: int, *, of_nodes: bool) -> tuple[Graph, dict[int, float]]:
 @pytest.mark.parametrize(
     "fanouts", [2, {("c", "y", "c"): 1, "w": -1, ("b", "x", "a"): 2, ("a", "x", "c"): 2}], ids=str
 )
-def test_nothing_is_later_than_the_seed(
-    fanouts: Any, of_nodes: bool, options: dict[str, Any]
-) -> None:
+def test_nothing_is_later_than_the_seed(fanouts, of_nodes, options):
     for seed in range(3):
         graph, times = timed(seed, of_nodes=of_nodes)
         seeds = [*range(20), 8, 9]
@@ -217,7 +213,7 @@ def _check_counts(
 
 @few_or_many_draws
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"since": 8}])
-def test_sums_over_the_past_are_unbiased(options: dict[str, Any], draws: int) -> None:
+def test_sums_over_the_past_are_unbiased(options, draws):
     graph, _ = timed(1, of_nodes=True)
     sampler = viewed(
         TemporalNeighborSampler, graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options
@@ -225,7 +221,7 @@ def test_sums_over_the_past_are_unbiased(options: dict[str, Any], draws: int) ->
     assert_unbiased(sampler, SEEDS, times=[12] * 8, draws=draws)
 
 
-def test_a_node_without_a_time_is_always_there() -> None:
+def test_a_node_without_a_time_is_always_there():
     graph = Graph.typed(
         {"v": {"t": torch.tensor([float("nan"), 3.0, 9.0])}},
         {("v", "e", "v"): ([0, 1, 2], [1, 1, 1])},
@@ -253,7 +249,7 @@ def test_a_node_without_a_time_is_always_there() -> None:
         ),
     ],
 )
-def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_bad_times_of_nodes(columns, error, words):
     graph = typed_graph(0)
     for name, values in columns.items():
         graph.nodes[name].data["t"] = torch.tensor(values)
@@ -261,7 +257,7 @@ def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], wor
         TemporalNeighborSampler(graph, [1], time="t")
 
 
-def test_scopes_grow_by_relation() -> None:
+def test_scopes_grow_by_relation():
     graph = typed_graph(2)
     batch = ShadowSampler(graph, 2, depth=1, fanout={"w": 2, ("a", "x", "c"): 1})([7, 8])
     scope = {"b": 0, "c": 0, "a": 0} | {
@@ -275,7 +271,7 @@ def test_scopes_grow_by_relation() -> None:
 
 
 @few_or_many_draws
-def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
+def test_sums_with_history_are_unbiased_on_relations(draws):
     graph = typed_graph(3, edges=25)
     history = History(graph, {1: 2})
     sampler = ControlVariateSampler(history, [2, 1])
@@ -293,7 +289,7 @@ def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
         ),
     ],
 )
-def test_checks_of_samplers_know_relations(name: str) -> None:
+def test_checks_of_samplers_know_relations(name):
     graph = typed_graph(3)
     report = check_sampler(
         MAKE[name](graph), SEEDS, checks=["structure", "fanouts", "marginals", "pickles"]
@@ -301,7 +297,7 @@ def test_checks_of_samplers_know_relations(name: str) -> None:
     assert report.passed
 
 
-def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
+def test_a_reader_without_kinds_is_laid_out_by_them():
     graph = typed_graph(2)
     plain = FastGCNSampler(graph, [1]).without_edges(range(0, 300, 7)).reader
     sampler = NeighborSampler(graph, [{"w": -1, ("c", "y", "c"): 2}])
@@ -312,7 +308,7 @@ def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
 
 
 @given(typed_graphs(), st.data())
-def test_batches_have_all_edges_that_the_fanouts_allow(graph: Graph, data: st.DataObject) -> None:
+def test_batches_have_all_edges_that_the_fanouts_allow(graph, data):
     nodes = data.draw(seeds(graph))
     fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
     batch = NeighborSampler(graph, fanouts, seed=1)(nodes)
@@ -332,7 +328,7 @@ def test_batches_have_all_edges_that_the_fanouts_allow(graph: Graph, data: st.Da
         assert sum(len(layer.of(name)) for name in graph.schema.nodes) == layer.num_nodes
 
 
-def test_a_graph_of_types_that_fails_is_printed_small() -> None:
+def test_a_graph_of_types_that_fails_is_printed_small():
     class Less(NeighborSampler):
         def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
             drawn = super().draw_rows(edges, rows, step)
@@ -352,7 +348,7 @@ def test_a_graph_of_types_that_fails_is_printed_small() -> None:
 
 
 @pytest.mark.parametrize("of_nodes", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
+def test_checks_of_samplers_know_times_of_nodes(of_nodes):
     class Late(TemporalNeighborSampler):
         def read_graph(self) -> None:
             super().read_graph()
@@ -382,7 +378,7 @@ def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
         (lambda graph, path: RandomWalkSampler(graph, 2, metapath=path), None, ["edge"]),
     ],
 )
-def test_a_graph_without_types_has_one_relation(make: Any, number: Any, by_name: Any) -> None:
+def test_a_graph_without_types_has_one_relation(make, number, by_name):
     edges = np.random.default_rng(0).integers(0, 9, (2, 50))
     graph = Graph.from_edges(*edges, num_nodes=9)
     typed = Graph.typed({"node": 9}, {("node", "edge", "node"): tuple(edges)})
@@ -392,7 +388,7 @@ def test_a_graph_without_types_has_one_relation(make: Any, number: Any, by_name:
     assert all(repr(sampler) and sampler._repr_html_() for sampler in samplers)
 
 
-def test_a_node_that_is_not_there_yet_has_no_edges() -> None:
+def test_a_node_that_is_not_there_yet_has_no_edges():
     nodes = {"u": 2, "e": {"t": torch.tensor([5, 7, 9])}}
     edges = {("e", "d", "u"): ([0, 1, 2], [0, 0, 0], {"t": torch.tensor([1, 20, 9])})}
     sampler = TemporalNeighborSampler(Graph.typed(nodes, edges), [-1], time="t")
@@ -410,11 +406,11 @@ def test_a_node_that_is_not_there_yet_has_no_edges() -> None:
         lambda graph: RandomWalkSampler(graph, 1, metapath=["w", ("a", "x", "c"), ("b", "x", "a")]),
     ],
 )
-def test_samplers_of_types_pass_all_checks(make: Any) -> None:
+def test_samplers_of_types_pass_all_checks(make):
     assert check_sampler(make(typed_graph(3)), [7]).passed
 
 
-def test_a_relation_is_named_by_its_three_words() -> None:
+def test_a_relation_is_named_by_its_three_words():
     schema = Graph.typed(
         {"a": 1, "b": 1}, {("a", "x", "b"): ([0], [0]), ("b", "x", "a"): ([0], [0])}
     ).schema
@@ -425,7 +421,7 @@ def test_a_relation_is_named_by_its_three_words() -> None:
         schema.relation("b y a")
 
 
-def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
+def test_a_relation_with_more_edges_than_its_fanout_is_told():
     class More(NeighborSampler):
         def read_graph(self) -> None:
             super().read_graph()

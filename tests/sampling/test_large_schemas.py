@@ -77,7 +77,7 @@ def work(run: Callable[[], object]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_the_work_of_a_batch_does_not_grow_with_the_schema(name: str) -> None:
+def test_the_work_of_a_batch_does_not_grow_with_the_schema(name):
     done = []
     for size in (40, 3000):
         sampler = SAMPLERS[name](ring(size))
@@ -90,7 +90,7 @@ def test_the_work_of_a_batch_does_not_grow_with_the_schema(name: str) -> None:
     assert many < few + 20 * 8 * 3000
 
 
-def test_a_batch_of_a_large_schema_has_the_right_parts() -> None:
+def test_a_batch_of_a_large_schema_has_the_right_parts():
     graph = ring(3000)
     graph.nodes["t1"].data["x"] = torch.tensor([5.0, 6.0])
     graph.relations[SECOND].data["w"] = torch.arange(4.0)
@@ -105,7 +105,7 @@ def test_a_batch_of_a_large_schema_has_the_right_parts() -> None:
     assert batch.flows[1].of(SECOND).data["w"].tolist() == [0, 1]
 
 
-def test_reverses_of_a_large_schema() -> None:
+def test_reverses_of_a_large_schema():
     graph = ring(3000)
     back = transforms.reverse(graph)
     assert back.schema.relations["t1", "rev_r0", "t0"] == range(4)
@@ -116,7 +116,7 @@ def test_reverses_of_a_large_schema() -> None:
     assert both.flows[0].num_edges == 4
 
 
-def test_nodes_with_thousands_of_relations() -> None:
+def test_nodes_with_thousands_of_relations():
     ends = torch.tensor([0, 1]), torch.tensor([1, 2])
     graph = Graph.typed({"n": 3}, {("n", f"r{i}", "n"): ends for i in range(3000)})
     flow = NeighborSampler(graph, [{"r2999": 1, "r7": 1}], seed=1)([2]).flows[0]

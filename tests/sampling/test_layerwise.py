@@ -159,7 +159,7 @@ some_graphs = graphs(min_nodes=1, edge_columns={"w": ()})
 
 @examples(40)
 @given(some_graphs, st.data())
-def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -> None:
+def test_a_batch_is_what_the_reference_says(graph, data):
     kind = data.draw(st.sampled_from(KINDS))
     draw = data.draw(st.sampled_from(DRAWS))
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))

@@ -60,8 +60,8 @@ def type_of(graph: Graph, node: int) -> str:
 
 @given(st.data())
 def test_negatives_have_the_type_of_the_end_that_they_replace_and_are_not_known(
-    data: st.DataObject,
-) -> None:
+    data,
+):
     graph = data.draw(typed_graphs())
     triples = triples_of(graph)
     relations = list(graph.schema.relations)
@@ -130,7 +130,7 @@ SAMPLER = NeighborSampler(GRAPH, [3, 3])
 @pytest.mark.parametrize(
     "options", [{}, {"filter_known": True}, {"filter_known": True, "chunk": 2}], ids=str
 )
-def test_negatives_have_the_law_of_the_definition(law: str, options: dict[str, Any]) -> None:
+def test_negatives_have_the_law_of_the_definition(law, options):
     """Of author 0, who writes papers 0 and 1, and reviews papers 0 and 3."""
     found = negatives_of(
         LinkSampler(SAMPLER, negatives=law, **options), np.zeros(40_000, np.int64), epoch=1
@@ -144,8 +144,8 @@ def test_negatives_have_the_law_of_the_definition(law: str, options: dict[str, A
 
 @given(st.data())
 def test_reverse_leaves_out_the_relation_of_a_seed_and_its_reverse_only(
-    data: st.DataObject,
-) -> None:
+    data,
+):
     graph = data.draw(typed_graphs())
     triples = triples_of(graph)
     schema = graph.schema
@@ -165,7 +165,7 @@ def test_reverse_leaves_out_the_relation_of_a_seed_and_its_reverse_only(
     assert sorted(batch.flows[0].parent_eid.tolist()) == sorted(wanted)
 
 
-def test_pairs_and_known_links_by_the_names_of_relations() -> None:
+def test_pairs_and_known_links_by_the_names_of_relations():
     pairs = {
         "writes": torch.tensor([[4, 0], [0, 5]]),
         CITES: [[5, 5]],
@@ -207,9 +207,7 @@ def test_pairs_and_known_links_by_the_names_of_relations() -> None:
 
 @pytest.mark.parametrize("chunk", [None, 2])
 @pytest.mark.parametrize("times_of", ["argument", "nodes", "nodes and edges"])
-def test_negatives_at_times_exist_have_the_type_and_are_not_known(
-    times_of: str, chunk: int | None
-) -> None:
+def test_negatives_at_times_exist_have_the_type_and_are_not_known(times_of, chunk):
     birth = torch.tensor([0, 1, 2, 3, 9, 5, 4, 3, 2, 1, 0, 0, 7])
     src, dst = GRAPH.edges()
     ids = GRAPH.schema.ids
@@ -246,7 +244,7 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(
     assert [[set(row[3::2]), set(row[2::2])] for row in rows] == wanted
 
 
-def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
+def test_a_loader_mixes_relations_and_a_decoder_scores_them():
     links = LinkSampler(
         SAMPLER, num_negatives=4, corrupt="both", exclude="reverse", filter_known="mark"
     )

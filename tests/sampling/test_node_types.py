@@ -51,9 +51,7 @@ def drawn_by_type(graph: Graph, flow: Any) -> dict[str, int]:
         for k in range(3)
     ],
 )
-def test_sums_over_the_types_that_are_drawn_are_unbiased(
-    sizes: Any, name: str, draw: str, options: Any, draws: int
-) -> None:
+def test_sums_over_the_types_that_are_drawn_are_unbiased(sizes, name, draw, options, draws):
     graph = typed_graph(2, edges=20)
     sampler = viewed(KINDS[name], graph, sizes, draw=draw, seed=4, **options)
     assert_reproducible(sampler, SEEDS)
@@ -62,7 +60,7 @@ def test_sums_over_the_types_that_are_drawn_are_unbiased(
 
 @pytest.mark.parametrize("draw", ["replacement", "systematic"])
 @pytest.mark.parametrize("kind", [LayerSampler, LadiesSampler])
-def test_every_type_has_its_number_of_draws(kind: Any, draw: str) -> None:
+def test_every_type_has_its_number_of_draws(kind, draw):
     graph = typed_graph(2)
     for epoch in range(20):
         batch = kind(graph, SIZES, draw=draw)(range(20), epoch=epoch)
@@ -73,7 +71,7 @@ def test_every_type_has_its_number_of_draws(kind: Any, draw: str) -> None:
                 assert drawn[name] <= most if draw == "replacement" else drawn[name] == most
 
 
-def test_scores_have_columns_of_the_draws_of_their_type() -> None:
+def test_scores_have_columns_of_the_draws_of_their_type():
     graph = typed_graph(2)
     batch = LayerSampler(graph, [{"a": 2, "c": 3}], score=of_all, draw="systematic")(range(20))
     drawn = batch.layers[0].data["draws"] > 0
@@ -85,7 +83,7 @@ def test_scores_have_columns_of_the_draws_of_their_type() -> None:
     }
 
 
-def test_types_draw_on_their_own() -> None:
+def test_types_draw_on_their_own():
     # what one type draws does not depend on the number of draws of another
     graph = typed_graph(2)
     for kind in KINDS.values():
@@ -132,7 +130,7 @@ def chances(graph: Graph, path: list[Any], start: int, direction: str) -> np.nda
 
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("path", PATHS, ids=str)
-def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: str) -> None:
+def test_passes_of_a_metapath_end_where_their_chances_say(path, direction):
     graph = typed_graph(5, edges=14)
     path = path if direction == "in" else path[::-1]
     walks = 4000
@@ -154,7 +152,7 @@ def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: 
         assert (np.abs(visits - walks * law) <= 7 * np.sqrt(walks * law * (1 - law)) + 1e-9).all()
 
 
-def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
+def test_layers_of_a_metapath_hold_the_type_where_it_begins():
     graph = typed_graph(5)
     sampler = RandomWalkSampler(
         graph, 2, metapath=[("a", "x", "c"), ("b", "x", "a"), "w"], num_walks=20, walk_length=3

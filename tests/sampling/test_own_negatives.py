@@ -37,7 +37,7 @@ def chosen(batch: Any) -> torch.Tensor:
 @pytest.mark.parametrize(
     "kind", [lambda m: m, lambda m: m.numpy(), lambda m: m.int(), lambda m: m.tolist()]
 )
-def test_a_matrix_has_the_negatives_of_every_seed(kind: Any) -> None:
+def test_a_matrix_has_the_negatives_of_every_seed(kind):
     links = LinkSampler(BASE, num_negatives=3, negatives=kind(MATRIX))
     batch = links([4, 0, 4])
     assert chosen(batch).equal(MATRIX[[4, 0, 4]])
@@ -50,7 +50,7 @@ def test_a_matrix_has_the_negatives_of_every_seed(kind: Any) -> None:
     assert "6 rows" in repr(links)
 
 
-def test_a_function_draws_by_the_key_of_the_batch() -> None:
+def test_a_function_draws_by_the_key_of_the_batch():
     links = LinkSampler(BASE, num_negatives=5, negatives=beside, seed=3)
     batch = links([0, 1, 2])
     distance = (chosen(batch) - torch.tensor([[1], [2], [3]])) % 9
@@ -71,7 +71,7 @@ def test_a_function_draws_by_the_key_of_the_batch() -> None:
     assert torch.cat([chosen(part[0]) for part in parts]).equal(chosen(whole[0]))
 
 
-def test_sides_relations_and_marks() -> None:
+def test_sides_relations_and_marks():
     seen = []
 
     def by_type(links: Any, count: int, random: Any) -> np.ndarray[Any, Any]:
@@ -98,7 +98,7 @@ def test_sides_relations_and_marks() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_sides_without_a_negative(count: int) -> None:
+def test_sides_without_a_negative(count):
     links = LinkSampler(
         BASE, num_negatives=count, corrupt="both", negatives=torch.full((6, count), 7)
     )
@@ -106,7 +106,7 @@ def test_sides_without_a_negative(count: int) -> None:
     assert chosen(links([])).shape == (0, count)
 
 
-def test_with_times() -> None:
+def test_with_times():
     graph = Graph.from_edges([0, 1], [1, 2], num_nodes=4, edata={"time": torch.tensor([1, 2])})
     links = LinkSampler(TemporalNeighborSampler(graph, [2]), num_negatives=1, negatives=[[3], [0]])
     assert chosen(links([1, 0], times=[5, 5])).tolist() == [[0], [3]]

@@ -176,7 +176,7 @@ wild = st.lists(
 
 
 @given(rows_of_weights, st.data())
-def test_they_are_the_exact_fractions(rows: list[list[int]], data: st.DataObject) -> None:
+def test_they_are_the_exact_fractions(rows, data):
     counts = [data.draw(st.integers(-1, 8)) for _ in rows]
     indptr = np.cumsum([0, *map(len, rows)])
     found = inclusion_probabilities(
@@ -195,7 +195,7 @@ def test_they_are_the_exact_fractions(rows: list[list[int]], data: st.DataObject
 
 
 @given(wild, st.integers(1, 12))
-def test_weights_of_any_size(weights: list[float], k: int) -> None:
+def test_weights_of_any_size(weights, k):
     prob = inclusion_probabilities(weights, [0, len(weights)], k).numpy()
     positive = sum(w > 0 for w in weights)
     assert prob.sum() == pytest.approx(min(k, positive), rel=1e-12)
@@ -205,7 +205,7 @@ def test_weights_of_any_size(weights: list[float], k: int) -> None:
     assert (np.diff(prob[order]) >= 0).all()  # a larger weight is not drawn less often
 
 
-def test_they_are_those_that_neighbor_sampling_draws_with() -> None:
+def test_they_are_those_that_neighbor_sampling_draws_with():
     """Weights of drawn edges are 1 / probability, by Sampford's method and by Deville's."""
     rng = np.random.default_rng(1)
     weight = rng.exponential(size=600) * (rng.random(600) < 0.9)
@@ -222,7 +222,7 @@ def test_they_are_those_that_neighbor_sampling_draws_with() -> None:
     assert len(seen) > 200
 
 
-def test_floats_integers_and_lists_are_taken() -> None:
+def test_floats_integers_and_lists_are_taken():
     wanted = [0.5, 0.5, 1.0]
     for weight in ([1, 1, 2], torch.tensor([1.0, 1.0, 2.0]), np.array([1, 1, 2], np.int32)):
         assert inclusion_probabilities(weight, torch.tensor([0, 3]), 2).tolist() == wanted

@@ -21,7 +21,7 @@ from nodeflow import (
 
 
 @pytest.mark.parametrize("make", [NeighborSampler, LaborSampler, BernoulliSampler])
-def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
+def test_relations_that_no_reached_type_can_draw(make):
     edges: Any = {
         ("author", "writes", "paper"): ([0, 1], [1, 0]),
         ("paper", "at", "venue"): ([0, 1], [0, 0]),
@@ -79,7 +79,7 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [LayerSampler, LadiesSampler, FastGCNSampler])
-def test_sizes_of_types_that_no_reached_type_can_draw(make: Any) -> None:
+def test_sizes_of_types_that_no_reached_type_can_draw(make):
     edges: Any = {
         ("author", "writes", "paper"): ([0, 1], [1, 0]),
         ("paper", "at", "venue"): ([0, 1], [0, 0]),

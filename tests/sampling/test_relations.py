@@ -47,7 +47,7 @@ def expected(graph: Graph, fanouts: Any, ids: list[int], **options: Any) -> Any:
 @pytest.mark.parametrize(
     "fanouts", [2, -1, {("a", "x", "c"): 1, "w": 3}, {("c", "y", "c"): -1, "z": 2}, {}], ids=str
 )
-def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, replace: bool) -> None:
+def test_equals_pure_python(fanouts, prob, direction, replace):
     for number, ids in enumerate([[8], [7, 1, 19, 0], list(range(20))]):
         graph = typed_graph(number)
         options = {"replace": replace, "direction": direction, "seed": number, "prob": prob}
@@ -60,7 +60,7 @@ def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, repl
 @pytest.mark.parametrize(
     "options", [{}, {"replace": True}, {"prob": "w"}, {"direction": "both"}, {"disjoint": True}]
 )
-def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: int) -> None:
+def test_sums_are_unbiased_for_every_relation(options, draws):
     graph = typed_graph(3, edges=25)
     fanouts = [
         {("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3},
@@ -72,7 +72,7 @@ def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: in
     assert_reproducible(sampler, seeds)
 
 
-def test_a_full_neighbourhood_keeps_all_edges_in_their_order() -> None:
+def test_a_full_neighbourhood_keeps_all_edges_in_their_order():
     graph = typed_graph(1)
     batch = FullSampler(graph, 2)(range(20))
     assert batch.flows[-1].parent_eid.tolist() == graph.in_edges(range(20))[2].tolist()

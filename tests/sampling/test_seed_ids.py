@@ -43,7 +43,7 @@ MAKERS: dict[str, tuple[SamplerBase, list[int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_they_are_what_was_asked_for(kind: str) -> None:
+def test_they_are_what_was_asked_for(kind):
     sampler, asked, options = MAKERS[kind]
     given = torch.tensor(asked)
     batch = sampler(given, **options)
@@ -59,13 +59,13 @@ def test_they_are_what_was_asked_for(kind: str) -> None:
         assert batch.seeds[batch.seed_index].tolist() == asked
 
 
-def test_a_slice_without_the_seeds_has_seeds_of_its_own() -> None:
+def test_a_slice_without_the_seeds_has_seeds_of_its_own():
     batch = MAKERS["parts"][0]([2, 0])
     assert batch[:2].seed_ids.tolist() == batch.layers[1].parent_nid.tolist()
     assert create_full_node_flow(GRAPH, 1).seed_ids.tolist() == list(range(6))
 
 
-def test_rows_of_a_table_in_a_shuffled_epoch() -> None:
+def test_rows_of_a_table_in_a_shuffled_epoch():
     loader = NodeFlowLoader(MAKERS["edges"][0], range(8), batch_size=3, shuffle=True)
     src, dst = GRAPH.edges()
     seen: list[int] = []
@@ -78,7 +78,7 @@ def test_rows_of_a_table_in_a_shuffled_epoch() -> None:
     assert seen != sorted(seen)
 
 
-def test_batches_that_differ_in_them_only_are_told_apart() -> None:
+def test_batches_that_differ_in_them_only_are_told_apart():
     sampler = ClusterSampler(GRAPH, 1, parts=[0, 0, 0, 2, 2, 2])
     one = sampler([0])
     two = sampler([0, 0])
@@ -86,7 +86,7 @@ def test_batches_that_differ_in_them_only_are_told_apart() -> None:
         assert_same_node_flow(one, two)
 
 
-def test_without_parent_ids_there_are_none() -> None:
+def test_without_parent_ids_there_are_none():
     pool = flow_from_edges([0], [0], num_src=1, num_dst=1)
     with pytest.raises(ValueError, match="no parent nodes"):
         _ = create_node_flow([pool], [[0], None], parent=GRAPH).seed_ids
@@ -97,7 +97,7 @@ def test_without_parent_ids_there_are_none() -> None:
 PAIRS = torch.tensor([[3, 1], [5, 3], [0, 0], [3, 1], [2, 4]])
 
 
-def test_rows_of_seeds_stay_together_in_a_shuffled_epoch() -> None:
+def test_rows_of_seeds_stay_together_in_a_shuffled_epoch():
     sampler = NeighborSampler(GRAPH, [2, 1])
     loader = NodeFlowLoader(sampler, PAIRS, batch_size=2, shuffle=True, ndata=None)
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_rows_of_seeds_stay_together_in_a_shuffled_epoch() -> None:
 
 
 @pytest.mark.parametrize("every", [True, False])
-def test_rows_of_seeds_have_times(every: bool) -> None:
+def test_rows_of_seeds_have_times(every):
     sampler = MAKERS["times"][0]
     times = torch.tensor([9, 5, 9, 9, 2])
     wanted = times.unsqueeze(1).expand(5, 2)
@@ -135,14 +135,14 @@ def test_rows_of_seeds_have_times(every: bool) -> None:
             NodeFlowLoader(sampler, PAIRS, batch_size=5, times=wrong)
 
 
-def test_no_rows_and_rows_of_one() -> None:
+def test_no_rows_and_rows_of_one():
     sampler = NeighborSampler(GRAPH, [2])
     assert sampler(PAIRS[:0]).seed_index.shape == (0, 2)
     assert sampler(PAIRS[:, :1]).seed_ids.tolist() == [[3], [5], [0], [3], [2]]
     assert sampler(torch.empty(0, 0, dtype=torch.int64)).seed_ids.shape == (0, 0)
 
 
-def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only() -> None:
+def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only():
     sampler = NeighborSampler(GRAPH, [2])
     pairs = torch.tensor([[3, 1], [3, 3], [0, 1]])
     for way in (pairs, pairs.tolist(), pairs.numpy(), list(pairs)):
@@ -157,7 +157,7 @@ def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only() -> None:
     assert flat.flows[0].parent_eid.tolist() == batch.flows[0].parent_eid.tolist()
 
 
-def test_pairs_that_share_a_node_are_told_apart_by_their_seeds() -> None:
+def test_pairs_that_share_a_node_are_told_apart_by_their_seeds():
     sampler = NeighborSampler(random_graph(), [2, 3])
     pairs = torch.tensor([[0, 1], [0, 2], [3, 2]])
     for batch, pair in zip(NodeFlowLoader(sampler, pairs, 1), pairs, strict=True):

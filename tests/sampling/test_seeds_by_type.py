@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ MASK = torch.tensor([True, False, False, True])
         ({}, []),
     ],
 )
-def test_a_dict_is_the_ids_of_its_types(seeds: Any, ids: list[int]) -> None:
+def test_a_dict_is_the_ids_of_its_types(seeds, ids):
     batch = SAMPLER(seeds)
     assert_same_node_flow(batch, SAMPLER(ids))
     assert batch.seed_ids.tolist() == ids
@@ -42,7 +41,7 @@ def test_a_dict_is_the_ids_of_its_types(seeds: Any, ids: list[int]) -> None:
     assert loader.seeds.tolist() == ids
 
 
-def test_links_by_relation() -> None:
+def test_links_by_relation():
     links = LinkSampler(SAMPLER, num_negatives=1)
     assert_same_node_flow(links({"at": [0], WRITES: [1]}), links([2, 1]))
 
@@ -50,7 +49,7 @@ def test_links_by_relation() -> None:
 @pytest.mark.parametrize(
     "way", [lambda graph: graph, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))]
 )
-def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
+def test_a_column_of_a_type_is_no_column_of_all_nodes(way):
     graph = way(GRAPH)
     with pytest.raises(KeyError, match=r"'x'; .* of one type are in graph.nodes\[type\].data"):
         graph.ndata["x"]

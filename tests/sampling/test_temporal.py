@@ -369,7 +369,7 @@ def test_a_loader_keeps_times_exact():
 @pytest.mark.parametrize(
     "options", [{}, {"replace": True}, {"strict": True, "since": 60}, {"weight": "a"}]
 )
-def test_draws_in_proportion_to_a_column(options: dict[str, Any]):
+def test_draws_in_proportion_to_a_column(options):
     rng = np.random.default_rng(4)
     graph = Graph.from_edges(rng.integers(0, 30, 400), np.repeat([30, 31, 0, 1], 100), num_nodes=32)
     graph.edata["time"] = torch.from_numpy(rng.integers(0, 100, 400))

@@ -5,11 +5,8 @@ and enumeration.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,6 @@ import torch
 from _support.graphs import random_graph
 from _support.own_rows import OwnRows
 from hypothesis import given, strategies as st
-from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, storage, transform
 from nodeflow.storage import (
@@ -43,9 +39,7 @@ some_ids = st.lists(st.lists(st.integers(0, 59), max_size=30), max_size=5)
     st.integers(0, 60),
     st.sampled_from([torch.float32, torch.uint8, torch.bfloat16, torch.int64]),
 )
-def test_cached_rows_are_those_of_the_column(
-    calls: list[list[int]], room: int, dtype: torch.dtype
-) -> None:
+def test_cached_rows_are_those_of_the_column(calls, room, dtype):
     column = COLUMN.to(dtype)
     heat = np.random.default_rng(room).permutation(60)
     rows = Cached(column, heat, 3 * column.itemsize * room)
@@ -66,7 +60,7 @@ def test_cached_rows_are_those_of_the_column(
 
 
 @given(some_ids, st.lists(st.integers(0, 60), max_size=3), st.booleans())
-def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], random: bool) -> None:
+def test_tiers_hold_every_row_once(calls, cuts, random):
     order = np.random.default_rng(len(cuts)).permutation(60) if random else np.arange(60)
     ends = [0, *sorted(cuts), 60]
     tiers = [COLUMN[order[a:b]] for a, b in pairwise(ends)]
@@ -77,7 +71,7 @@ def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], rand
     assert rows.sizes == [b - a for a, b in pairwise(ends)]
 
 
-def test_tiers_may_have_any_layout() -> None:
+def test_tiers_may_have_any_layout():
     """Those whose rows do not lie one after another, or that have gradients, are fetched as
     columns.
     """
@@ -99,7 +93,7 @@ def test_tiers_may_have_any_layout() -> None:
     assert Cached(odd, range(8), 32).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
 
 
-def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
+def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path):
     heat = torch.arange(60.0)
     rows = Tiered.split(
         COLUMN,
@@ -127,7 +121,7 @@ def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Pat
     assert chained.fetch(ids).equal(COLUMN[ids])
 
 
-def test_as_much_is_kept_as_fits() -> None:
+def test_as_much_is_kept_as_fits():
     assert len(Cached(COLUMN, torch.arange(60), "12 B").ids) == 1
     assert len(Cached(COLUMN, torch.arange(60), "2 GB").ids) == 60
     assert len(Cached(torch.arange(6, dtype=torch.uint8), range(6), 5).ids) == 5
@@ -135,7 +129,7 @@ def test_as_much_is_kept_as_fits() -> None:
     assert len(Cached(torch.zeros(6, 0), range(6), 5).ids) == 5
 
 
-def test_rows_of_a_users_own_under_a_cache() -> None:
+def test_rows_of_a_users_own_under_a_cache():
     own = OwnRows(torch.arange(20.0).view(10, 2))
     assert isinstance(own, storage.Rows)
     rows = Cached(own, range(10), 32)
@@ -146,9 +140,7 @@ def test_rows_of_a_users_own_under_a_cache() -> None:
 @given(
     some_ids, st.just(0) | st.integers(56, 3000), st.sampled_from([torch.float32, torch.float64])
 )
-def test_sparse_rows_are_cached_and_split(
-    calls: list[list[int]], memory: int, dtype: torch.dtype
-) -> None:
+def test_sparse_rows_are_cached_and_split(calls, memory, dtype):
     dense = (COLUMN % 4 == 1).to(dtype) * COLUMN.to(dtype)
     column = dense.to_sparse_csr()
     heat = np.random.default_rng(memory).permutation(60)
@@ -163,7 +155,7 @@ def test_sparse_rows_are_cached_and_split(
             assert found.to_dense().equal(dense[wanted])
 
 
-def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path: Path) -> None:
+def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path):
     dense = (COLUMN % 4 == 1) * COLUMN
     storage.save_sparse(tmp_path / "x", dense.to_sparse_csr())
     rows = storage.open(tmp_path / "x")
@@ -180,9 +172,7 @@ def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path: Path) -> None:
     st.integers(0, 300),
     st.randoms(use_true_random=False),
 )
-def test_as_many_sparse_rows_are_cached_as_fit(
-    counts: list[int], memory: int, random: Random
-) -> None:
+def test_as_many_sparse_rows_are_cached_as_fit(counts, memory, random):
     dense = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts])
     order = random.sample(range(len(counts)), len(counts))
     ends = np.cumsum([8 + 12 * counts[i] for i in order])
@@ -198,7 +188,7 @@ def test_as_many_sparse_rows_are_cached_as_fit(
 
 
 @given(st.lists(st.integers(0, 4), max_size=9))
-def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts: list[int]) -> None:
+def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts):
     rows = (
         torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts])
         .reshape(-1, 4)
@@ -207,7 +197,7 @@ def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts: list[int]) ->
     assert _memory.mean_bytes(rows) == (math.ceil(8 + 12 * np.mean(counts)) if counts else 8)
 
 
-def test_slots_that_are_written_again_take_no_more_memory() -> None:
+def test_slots_that_are_written_again_take_no_more_memory():
     rows = torch.ones(4, 3).to_sparse_csr()
     pool = _plan.SparsePool(rows, 4)
     slots = np.arange(4)
@@ -221,7 +211,7 @@ def test_slots_that_are_written_again_take_no_more_memory() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda x: Tiered([x]), lambda x: Cached(x, range(2000), 6400)])
-def test_threads_that_fetch_together_get_their_rows(make: Callable[[Tensor], storage.Rows]) -> None:
+def test_threads_that_fetch_together_get_their_rows(make):
     column = torch.arange(2000.0).view(-1, 1).repeat(1, 16)
     rows = make(column)
     random = np.random.default_rng(0)
@@ -237,7 +227,7 @@ def test_threads_that_fetch_together_get_their_rows(make: Callable[[Tensor], sto
 edges = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
 
 
-def test_presampling_counts_the_batches_of_a_node() -> None:
+def test_presampling_counts_the_batches_of_a_node():
     graph = random_graph(0, 50, 300)
     loader = NodeFlowLoader(NeighborSampler(graph, [2, 3]), torch.arange(20), 4, shuffle=True)
     counts = torch.zeros(50, dtype=torch.int64)
@@ -252,7 +242,7 @@ def test_presampling_counts_the_batches_of_a_node() -> None:
 
 
 @given(edges)
-def test_degrees_count_the_edges_by_which_a_node_is_drawn(pairs: list[tuple[int, int]]) -> None:
+def test_degrees_count_the_edges_by_which_a_node_is_drawn(pairs):
     src, dst = np.array(pairs, np.int64).reshape(-1, 2).T
     graph = Graph.from_edges(src, dst, num_nodes=7)
     drawn = np.bincount(src, minlength=7)
@@ -263,7 +253,7 @@ def test_degrees_count_the_edges_by_which_a_node_is_drawn(pairs: list[tuple[int,
 
 
 @given(edges, st.integers(1, 3))
-def test_one_hop_of_single_edges_is_exact(pairs: list[tuple[int, int]], fanout: int) -> None:
+def test_one_hop_of_single_edges_is_exact(pairs, fanout):
     """Against all outcomes: every edge of a seed is drawn by itself with probability fanout /
     degree.
     """
@@ -283,7 +273,7 @@ def test_one_hop_of_single_edges_is_exact(pairs: list[tuple[int, int]], fanout: 
         )
 
 
-def test_two_hops_are_close_to_what_is_drawn() -> None:
+def test_two_hops_are_close_to_what_is_drawn():
     graph = random_graph(1, 300, 2400)
     seeds = np.arange(0, 300, 3)
     loader = NodeFlowLoader(NeighborSampler(graph, [3, 3]), seeds, 5, shuffle=True)
@@ -293,7 +283,7 @@ def test_two_hops_are_close_to_what_is_drawn() -> None:
     assert abs(counted.sum() / computed.sum() - 1) < 0.1
 
 
-def test_reach_by_relation() -> None:
+def test_reach_by_relation():
     """Every node draws for each relation on its own, as if the others were not there; numbers hold
     for each.
     """
@@ -330,7 +320,7 @@ def test_reach_by_relation() -> None:
         reach_heat(graph, [0], [{"w": 1}], 1)
 
 
-def test_fanouts_are_in_flow_order() -> None:
+def test_fanouts_are_in_flow_order():
     """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it
     draws again.
     """
@@ -339,7 +329,7 @@ def test_fanouts_are_in_flow_order() -> None:
     assert reach_heat(graph, [4], [2, 1], 1).tolist() == [0.5, 0.5, 1, 1, 1]
 
 
-def test_a_node_that_is_twice_in_a_batch_is_read_once() -> None:
+def test_a_node_that_is_twice_in_a_batch_is_read_once():
     """Each seed of a ShadowSampler has a subgraph of its own; neighbours that they share are in
     each of them.
     """
@@ -350,13 +340,13 @@ def test_a_node_that_is_twice_in_a_batch_is_read_once() -> None:
     assert presample(loader).tolist() == [1, 1, 1, 1]
 
 
-def test_all_neighbours_are_certain() -> None:
+def test_all_neighbours_are_certain():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=5)
     for everything in (None, -1):
         assert reach_heat(graph, [3], [everything, everything], 1).tolist() == [0, 1, 1, 1, 0]
 
 
-def test_the_hottest_come_first_and_reorder_a_graph() -> None:
+def test_the_hottest_come_first_and_reorder_a_graph():
     heat = torch.tensor([2.0, 9.0, 2.0, -1.0])
     order = hottest(heat)
     assert order.tolist() == [1, 0, 2, 3]
@@ -365,7 +355,7 @@ def test_the_hottest_come_first_and_reorder_a_graph() -> None:
     assert reordered.ndata["parent_nid"].tolist() == [1, 0, 2, 3]
 
 
-def test_rows_of_ones_own_may_have_attributes_of_any_name() -> None:
+def test_rows_of_ones_own_may_have_attributes_of_any_name():
     class Mine:
         shape = (4, 1)
         dtype = torch.float32

@@ -5,7 +5,6 @@ they stay coded.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,9 +73,7 @@ def cases(draw: st.DrawFn) -> tuple[Flow, CodedRows, Tensor]:
 
 
 @given(cases(), st.sampled_from(["sum", "mean"]), st.booleans(), st.booleans())
-def test_sums_of_codes(
-    case: tuple[Flow, CodedRows, Tensor], reduce: str, weighted: bool, own: bool
-) -> None:
+def test_sums_of_codes(case, reduce, weighted, own):
     flow, rows, ids = case
     h = rows.fetch(ids)
     plain = NarrowRows(rows.stored, rows.coding).fetch(ids)
@@ -98,7 +95,7 @@ def plain_of(rows: CodedRows) -> NarrowRows:
 
 @pytest.mark.parametrize("degree", [31, 32, 33, 65, 1000])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_destinations_with_many_edges(degree: int, width: int) -> None:
+def test_destinations_with_many_edges(degree, width):
     rows = column(40, width)
     draw = torch.Generator().manual_seed(degree)
     src = torch.cat([torch.randint(0, 500, (degree,), generator=draw), torch.tensor([3, 3])])
@@ -113,7 +110,7 @@ def test_destinations_with_many_edges(degree: int, width: int) -> None:
         assert ((out.double() - exact).abs() <= 1e-5 * sizes).all()
 
 
-def test_sums_of_whole_numbers_are_exact() -> None:
+def test_sums_of_whole_numbers_are_exact():
     x = torch.randint(0, 250, (300, 24), generator=torch.Generator().manual_seed(0)).float()
     x[0] = 0
     x[1] = 249
@@ -125,7 +122,7 @@ def test_sums_of_whole_numbers_are_exact() -> None:
     assert coded.is_coded(h)
 
 
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 64)
     rows = column(200, 37)
     draw = torch.Generator().manual_seed(0)
@@ -147,7 +144,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     assert all(result.equal(results[0]) for result in results)
 
 
-def test_rows_that_many_edges_read_are_unpacked_once() -> None:
+def test_rows_that_many_edges_read_are_unpacked_once():
     rows = column(4, 16)
     ends = torch.arange(4).repeat_interleave(4), torch.arange(4).repeat(4)
     flow = flow_from_edges(*ends, num_src=4, num_dst=4)
@@ -198,14 +195,14 @@ IDS = torch.tensor([3, 0, 3, 9, 5])
         "torch.zeros(5, 16).index_add_(0, torch.arange(5), h)",
     ],
 )
-def test_operations_see_plain_rows(operation: str) -> None:
+def test_operations_see_plain_rows(operation):
     rows = column(10, 16)
     out = eval(operation, {**globals(), "h": rows.fetch(IDS)})
     assert out.equal(eval(operation, {**globals(), "h": plain_of(rows).fetch(IDS)}))
     assert type(out + 0) is Tensor
 
 
-def test_what_needs_no_row() -> None:
+def test_what_needs_no_row():
     h = column(10, 16).fetch(IDS)
     assert (h.shape, h.dtype, h.device, h.layout) == (
         (5, 16),
@@ -228,7 +225,7 @@ def test_what_needs_no_row() -> None:
     assert coded.is_coded(h)
 
 
-def test_changes_in_place_are_seen() -> None:
+def test_changes_in_place_are_seen():
     rows = column(10, 16)
     h = rows.fetch(IDS)
     h.mul_(2)
@@ -240,7 +237,7 @@ def test_changes_in_place_are_seen() -> None:
     assert flow.aggregate(h, "sum").equal(flow.aggregate(expected, "sum"))
 
 
-def test_a_selection_of_no_row_raises() -> None:
+def test_a_selection_of_no_row_raises():
     h = column(10, 16).fetch(IDS)
     with pytest.raises(IndexError):
         h.index_select(0, torch.tensor([5]))
@@ -248,7 +245,7 @@ def test_a_selection_of_no_row_raises() -> None:
         column(10, 16).fetch([10])
 
 
-def test_gradients_of_weights_read_the_rows() -> None:
+def test_gradients_of_weights_read_the_rows():
     rows = column(10, 16)
     flow = flow_from_edges([0, 1, 1, 4], [0, 0, 2, 2], num_src=5, num_dst=3)
     gradients = []
@@ -271,8 +268,8 @@ def test_gradients_of_weights_read_the_rows() -> None:
     ],
 )
 def test_rows_that_are_given_a_gradient_in_place(
-    operation: Callable[[Flow, Tensor], Tensor],
-) -> None:
+    operation,
+):
     rows = column(10, 16)
     gradients = []
     flow = create_node_flow(
@@ -317,7 +314,7 @@ def batches(width: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_models(make: str, stays: bool, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models(make, stays, order, monkeypatch):
     torch.manual_seed(0)
     model: Any = eval(make)
     results = []
@@ -338,9 +335,7 @@ def test_models(make: str, stays: bool, order: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("make", [nn.GraphSAGE, nn.GCN, nn.GIN])
-def test_only_own_rows_are_unpacked(
-    make: Callable[..., nn.FlowModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_own_rows_are_unpacked(make, monkeypatch):
     sizes = []
     coding = type(narrow(torch.ones(1, 1)).coding)
     unpack = coding.unpack
@@ -356,14 +351,14 @@ def test_only_own_rows_are_unpacked(
     assert batch.layer_sizes[1] < batch.layer_sizes[0]
 
 
-def test_the_frame_of_a_batch_pickles_plain_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_frame_of_a_batch_pickles_plain_rows(monkeypatch):
     batch, plain = batches(20, monkeypatch)
     again = pickle.loads(pickle.dumps(batch))
     assert type(again.inputs["feat"]) is Tensor
     assert again.inputs["feat"].equal(plain.inputs["feat"])
 
 
-def test_a_column_keeps_its_kind_where_it_goes() -> None:
+def test_a_column_keeps_its_kind_where_it_goes():
     rows = column(10, 16)
     again = pickle.loads(pickle.dumps(rows))
     assert isinstance(again, CodedRows)
@@ -381,13 +376,13 @@ def test_a_column_keeps_its_kind_where_it_goes() -> None:
     ],
     ids=["narrower than a vector", "bfloat16", "three dimensions"],
 )
-def test_other_rows_are_plain(rows: NarrowRows) -> None:
+def test_other_rows_are_plain(rows):
     assert type(CodedRows(rows).fetch([1, 2])) is Tensor
     assert CodedRows(rows).fetch([1, 2]).equal(rows.fetch([1, 2]))
 
 
 @pytest.mark.parametrize("least", [4 * 16 * 5], indirect=True)
-def test_small_batches_and_given_tensors_are_plain() -> None:
+def test_small_batches_and_given_tensors_are_plain():
     rows = column(10, 16)
     out = torch.empty(5, 16)
     assert coded.is_coded(rows.fetch(IDS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,14 @@ from nodeflow import storage
 @pytest.mark.skipif(
     np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine"
 )
-def test_numbers_that_torch_does_not_know_are_named(tmp_path: Path) -> None:
+def test_numbers_that_torch_does_not_know_are_named(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((4, 2), np.longdouble))
     with pytest.raises(ValueError, match=r"x\.npy has numbers of type"):
         storage.open(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.safetensors", "x.raw"])
-def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_pipe_is_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
     options: dict[str, Any] = {"shape": (1, 1), "dtype": torch.float32} if name == "x.raw" else {}
     with pytest.raises(ValueError, match=f"{name}.*it is a pipe or a device"):
@@ -31,7 +30,7 @@ def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["indptr", "indices", "values"])
-def test_a_flipped_bit_of_sparse_rows_is_found(tmp_path: Path, part: str) -> None:
+def test_a_flipped_bit_of_sparse_rows_is_found(tmp_path, part):
     storage.save_sparse(tmp_path / "x", torch.eye(5).to_sparse_csr())
     (file,) = (tmp_path / "x").glob(f"*{part}*")
     data = bytearray(file.read_bytes())

@@ -60,12 +60,12 @@ def close(found: Tensor, expected: Tensor) -> None:
 @pytest.mark.parametrize(("name", "options"), SETTINGS)
 @given(steps=STEPS)
 def test_steps_are_those_of_torch(
-    name: str,
-    options: dict[str, Any],
-    files: bool,
-    dtype: torch.dtype,
-    steps: list[list[list[int]]],
-) -> None:
+    name,
+    options,
+    files,
+    dtype,
+    steps,
+):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t" if files else None
         table = EmbeddingTable(NODES, WIDTH, optimizer=name, dtype=dtype, folder=path, **options)
@@ -107,7 +107,7 @@ def test_steps_are_those_of_torch(
 @pytest.mark.parametrize(
     ("name", "options"), [("sgd", {}), ("adagrad", {}), ("adam", {"eps": 0.0})]
 )
-def test_weight_decay_where_all_rows_have_gradients(name: str, options: dict[str, Any]) -> None:
+def test_weight_decay_where_all_rows_have_gradients(name, options):
     """Without eps, which torch's dense Adam adds at another place than its sparse one."""
     table = EmbeddingTable(
         NODES, WIDTH, optimizer=name, lr=0.1, weight_decay=0.2, dtype=torch.float64, **options
@@ -124,7 +124,7 @@ def test_weight_decay_where_all_rows_have_gradients(name: str, options: dict[str
         close(table.fetch(range(NODES)), weight.detach())
 
 
-def test_short_types_compute_in_float32() -> None:
+def test_short_types_compute_in_float32():
     for dtype in (torch.bfloat16, torch.float16):
         table = EmbeddingTable(4, 2, lr=0.5, dtype=dtype)
         before = table.fetch([2])
@@ -147,7 +147,7 @@ def test_short_types_compute_in_float32() -> None:
 
 @pytest.mark.parametrize("init", ["normal", "uniform", "zeros"])
 @pytest.mark.parametrize("width", [1, 4, 5])
-def test_initial_rows_depend_on_seed_and_id_alone(init: str, width: int) -> None:
+def test_initial_rows_depend_on_seed_and_id_alone(init, width):
     table = EmbeddingTable(3000, width, lr=1, init=init, seed=5, dtype=torch.float64)
     whole = table.fetch(range(3000))
     larger = EmbeddingTable(
@@ -162,7 +162,7 @@ def test_initial_rows_depend_on_seed_and_id_alone(init: str, width: int) -> None
     assert (whole == 0).all() if init == "zeros" else not (whole == other).any()
 
 
-def test_initial_rows_have_their_distribution() -> None:
+def test_initial_rows_have_their_distribution():
     """Kolmogorov-Smirnov tests and correlations, each of which a right draw fails with probability
     below 1e-4.
     """
@@ -182,7 +182,7 @@ def test_initial_rows_have_their_distribution() -> None:
         assert np.abs(correlations - np.eye(10)).max() < 4.5 / np.sqrt(20000)
 
 
-def test_a_large_table_in_files_is_there_at_once(tmp_path: Path) -> None:
+def test_a_large_table_in_files_is_there_at_once(tmp_path):
     table = EmbeddingTable(10**6, 64, lr=0.1, folder=tmp_path / "t")
     rows = table.pull([10**6 - 1, 5])
     assert rows.equal(EmbeddingTable(10**6, 64, lr=0.1).fetch([10**6 - 1, 5]))
@@ -197,7 +197,7 @@ def test_a_large_table_in_files_is_there_at_once(tmp_path: Path) -> None:
 # ---- use
 
 
-def test_several_pulls_and_steps_of_some_of_them() -> None:
+def test_several_pulls_and_steps_of_some_of_them():
     table = EmbeddingTable(6, 2, optimizer="sgd", lr=1, init="zeros")
     first = table.pull([1, 2])
     second = table.pull([2, 3])
@@ -230,7 +230,7 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
     assert waiting(table) == []
 
 
-def test_gradients_add_up_over_calls_of_backward() -> None:
+def test_gradients_add_up_over_calls_of_backward():
     table = EmbeddingTable(3, 2, optimizer="sgd", lr=1, init="zeros")
     rows = table.pull([1, 1])
     for _ in range(3):
@@ -239,7 +239,7 @@ def test_gradients_add_up_over_calls_of_backward() -> None:
     assert table.fetch([1]).tolist() == [[-6, -6]]
 
 
-def test_the_learning_rate_may_change() -> None:
+def test_the_learning_rate_may_change():
     table = EmbeddingTable(3, 1, optimizer="sgd", lr=1, init="zeros")
     for lr in (0.5, 0.25):
         table.lr = lr
@@ -248,7 +248,7 @@ def test_the_learning_rate_may_change() -> None:
     assert table.fetch([0]).item() == -0.75
 
 
-def test_a_column_of_a_graph() -> None:
+def test_a_column_of_a_graph():
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     table = EmbeddingTable(4, 2, lr=0.1)
     assert isinstance(table, Rows)
@@ -264,7 +264,7 @@ def test_a_column_of_a_graph() -> None:
     assert out.equal(table.fetch([3, 3]))
 
 
-def test_rows_can_be_written(tmp_path: Path) -> None:
+def test_rows_can_be_written(tmp_path):
     options: dict[str, Any] = {"lr": 0.1, "initial_accumulator_value": 0.5, "dtype": torch.float64}
     for folder in (None, tmp_path / "t"):
         table = EmbeddingTable(5, 2, folder=folder, **options)
@@ -293,7 +293,7 @@ def trained(table: EmbeddingTable, steps: int) -> EmbeddingTable:
 
 
 @pytest.mark.parametrize("name", ["sgd", "adagrad", "adam"])
-def test_a_run_goes_on_from_its_state(name: str, tmp_path: Path) -> None:
+def test_a_run_goes_on_from_its_state(name, tmp_path):
     make = lambda: EmbeddingTable(NODES, WIDTH, optimizer=name, lr=0.1)  # noqa: E731
     straight = trained(make(), 5).fetch(range(NODES))
     torch.save(trained(make(), 2).state_dict(), tmp_path / "state.pt")
@@ -305,7 +305,7 @@ def test_a_run_goes_on_from_its_state(name: str, tmp_path: Path) -> None:
     assert again.version == 5
 
 
-def test_a_state_of_another_table_changes_nothing() -> None:
+def test_a_state_of_another_table_changes_nothing():
     table = EmbeddingTable(4, 2, lr=1)
     before = table.fetch(range(4))
     with pytest.raises(ValueError, match="another table"):
@@ -313,7 +313,7 @@ def test_a_state_of_another_table_changes_nothing() -> None:
     assert table.fetch(range(4)).equal(before)
 
 
-def test_the_state_of_files_is_their_folder(tmp_path: Path) -> None:
+def test_the_state_of_files_is_their_folder(tmp_path):
     table = trained(EmbeddingTable(4, 2, lr=1, folder=tmp_path / "t"), 2)
     state = table.state_dict()
     table.load_state_dict(state)
@@ -339,7 +339,7 @@ def test_the_state_of_files_is_their_folder(tmp_path: Path) -> None:
 # ---- faults
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -356,7 +356,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_gradients_that_are_not_finite_are_not_written(bad: float) -> None:
+def test_gradients_that_are_not_finite_are_not_written(bad):
     table = EmbeddingTable(4, 2, lr=0.1)
     before = table.fetch(range(4))
     rows = table.pull([3, 1, 3])

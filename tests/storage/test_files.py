@@ -58,9 +58,7 @@ def opened(folder: Path, kind: str, **options: Any) -> storage.FileRows:
 @pytest.mark.parametrize("kind", ["npy", "raw", "safetensors"])
 @pytest.mark.parametrize("direct", [False, pytest.param(True, marks=can_read_directly)])
 @pytest.mark.parametrize("threads", [1, 5])
-def test_rows_are_those_of_the_tensor(
-    folder: Path, column: Tensor, kind: str, direct: bool, threads: int
-) -> None:
+def test_rows_are_those_of_the_tensor(folder, column, kind, direct, threads):
     rows = opened(folder, kind, direct=direct, threads=threads)
     assert (rows.shape, rows.dtype, len(rows)) == ((1000, 3, 7), torch.float32, 1000)
     generator = torch.Generator().manual_seed(1)
@@ -78,7 +76,7 @@ def test_rows_are_those_of_the_tensor(
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(0, 9000), st.booleans())
-def test_any_ids_of_any_width(ids: list[int], width: int, direct: bool) -> None:
+def test_any_ids_of_any_width(ids, width, direct):
     from tempfile import TemporaryDirectory
 
     values = torch.arange(41 * width, dtype=torch.int64).to(torch.uint8).view(41, width)
@@ -89,13 +87,13 @@ def test_any_ids_of_any_width(ids: list[int], width: int, direct: bool) -> None:
         assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(values[ids])
 
 
-def test_pieces_larger_than_a_single_read(tmp_path: Path) -> None:
+def test_pieces_larger_than_a_single_read(tmp_path):
     values = torch.randn(4, 700_000)
     np.save(tmp_path / "x.npy", values.numpy())
     assert storage.open(tmp_path / "x.npy").fetch(torch.tensor([3, 1, 1])).equal(values[[3, 1, 1]])
 
 
-def test_short_reads_go_on_where_they_ended(folder: Path) -> None:
+def test_short_reads_go_on_where_they_ended(folder):
     """The system may give less than it is asked for: here 700 bytes at most, for pieces and scratch
     of more.
     """
@@ -122,7 +120,7 @@ def test_short_reads_go_on_where_they_ended(folder: Path) -> None:
 
 
 @can_read_directly
-def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
+def test_rows_in_one_block_are_read_once(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((4096, 16), np.float32))
     rows = storage.open(tmp_path / "x.npy", direct=True, threads=1)
     rows.fetch(torch.arange(8))  # 128 + 8 * 64 bytes
@@ -137,7 +135,7 @@ def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["npy", "safetensors"])
 @pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "scalar"])
-def test_damaged_files_are_refused(tmp_path: Path, kind: str, damage: str) -> None:
+def test_damaged_files_are_refused(tmp_path, kind, damage):
     path = tmp_path / f"x.{kind}"
     value = np.zeros(()) if damage == "scalar" else np.zeros((50, 4))
     np.save(path, value) if kind == "npy" else save_file({"x": torch.from_numpy(value)}, path)
@@ -148,7 +146,7 @@ def test_damaged_files_are_refused(tmp_path: Path, kind: str, damage: str) -> No
         storage.open(path)
 
 
-def test_a_file_cut_off_later_is_an_error(tmp_path: Path) -> None:
+def test_a_file_cut_off_later_is_an_error(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((5000, 4)))
     rows = storage.open(tmp_path / "x.npy")
     os.truncate(tmp_path / "x.npy", 50_000)
@@ -165,7 +163,7 @@ def fetched_elsewhere(rows: storage.FileRows, ids: list[int]) -> list[list[float
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_processes_share_a_file(folder: Path, column: Tensor, method: str) -> None:
+def test_processes_share_a_file(folder, column, method):
     rows = storage.open(folder / "x.npy")
     ids = list(range(0, 900, 3))
     rows.fetch(torch.tensor(ids))  # so that its threads run
@@ -185,7 +183,7 @@ def check_column(graph: Graph, dense: Tensor) -> None:
     assert batch.ldata[0]["x"].to_dense().equal(dense[batch.layers[0].parent_nid])
 
 
-def test_a_column_of_a_graph(folder: Path, column: Tensor) -> None:
+def test_a_column_of_a_graph(folder, column):
     graph = Graph.from_edges(
         [0, 1, 2], [1, 2, 3], num_nodes=1000, ndata={"x": storage.open(folder / "x.npy")}
     )
@@ -194,7 +192,7 @@ def test_a_column_of_a_graph(folder: Path, column: Tensor) -> None:
     assert "1000, 3, 7" in repr(graph.ndata)
 
 
-def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> None:
+def test_a_mapped_column_of_an_opened_graph(tmp_path, column):
     graph = Graph.from_edges(
         [0, 1], [1, 2], num_nodes=1000, ndata={"x": column, "half": column.bfloat16()}
     )
@@ -212,7 +210,7 @@ def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> N
         storage.open(mapped.ndata["x"], "x")
 
 
-def test_rows_of_a_file_that_is_gone_are_not_unpickled(tmp_path: Path) -> None:
+def test_rows_of_a_file_that_is_gone_are_not_unpickled(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
     data = pickle.dumps(rows := storage.open(tmp_path / "x.npy"))
     assert repr(rows) == f"FileRows(float32 [2, 3], {str(tmp_path / 'x.npy')!r})"
@@ -221,7 +219,7 @@ def test_rows_of_a_file_that_is_gone_are_not_unpickled(tmp_path: Path) -> None:
         pickle.loads(data)
 
 
-def test_files_are_closed(folder: Path) -> None:
+def test_files_are_closed(folder):
     rows = storage.open(folder / "x.npy")
     file = rows._file
     os.fstat(file)
@@ -234,7 +232,7 @@ def test_files_are_closed(folder: Path) -> None:
 
 
 @given(st.integers(0, 60).map(np.random.default_rng))
-def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
+def test_sparse_rows_are_those_of_the_matrix(rng):
     from tempfile import TemporaryDirectory
 
     matrix = scipy.sparse.random(30, 9, 0.2, "csr", rng=rng, dtype=np.float32)
@@ -253,7 +251,7 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
     assert found.to_dense().tolist() == matrix.toarray()[ids].tolist()
 
 
-def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
+def test_a_sparse_column_of_a_graph(tmp_path):
     dense = (torch.arange(40).view(8, 5) % 3).float()
     storage.save_sparse(tmp_path / "x", scipy.sparse.csr_array(dense.numpy()))
     graph = Graph.from_edges(
@@ -268,9 +266,7 @@ def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
 
 @can_read_directly
 @pytest.mark.parametrize("lack", ["O_DIRECT", "open", "preadv"])
-def test_files_that_cannot_be_read_directly_are_named(
-    lack: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_cannot_be_read_directly_are_named(lack, folder, monkeypatch):
     """The system has no such reads, its file system refuses them, or no block can be read."""
     flag = os.O_DIRECT
     plain = os.open
@@ -291,7 +287,7 @@ def test_files_that_cannot_be_read_directly_are_named(
     assert len(storage.open(folder / "x.npy")) == 1000
 
 
-def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
+def test_sparse_mistakes_are_named(tmp_path):
     storage.save_sparse(tmp_path / "bare", scipy.sparse.eye(3, format="csr"))
     with changed_manifest(tmp_path / "bare") as manifest:
         manifest["arrays"] = {}

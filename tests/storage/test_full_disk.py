@@ -85,7 +85,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", list(WRITERS))
 @pytest.mark.parametrize("size", [100, 5000, 20_000])
-def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size: int) -> None:
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, name, size):
     write = WRITERS[name]
     home = tmp_path / "home"
     home.mkdir()
@@ -104,9 +104,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_the_folder_that_was_there_stays(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_that_was_there_stays(tmp_path, name, monkeypatch):
     """Also where the disk is full at the very end, when the files are flushed."""
     write = WRITERS[name]
     place = tmp_path / "place"

@@ -43,7 +43,7 @@ MODELS: dict[str, Callable[[], FlowModel]] = {
     "name", ["sage", "gcn", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][2:])]
 )
 @pytest.mark.parametrize("nodes", [pytest.param(None, marks=pytest.mark.slow), [4, 59, 4, 0, 17]])
-def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
+def test_outputs_are_those_in_memory(tmp_path, name, nodes):
     torch.manual_seed(3)
     model = MODELS[name]()
     graph = weighted_graph()
@@ -70,7 +70,7 @@ def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int]
     assert model.training
 
 
-def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) -> None:
+def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path):
     """Where in memory too the rows of neighbours are gathered."""
     model = nn.GraphSAGE(5, 8, 3, num_layers=3)
     graph = weighted_graph()
@@ -82,7 +82,7 @@ def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) ->
     assert fetched.most < NODES  # never all rows at a time
 
 
-def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
+def test_sparse_features_and_a_mapped_graph(tmp_path):
     import scipy.sparse
 
     graph = weighted_graph()
@@ -97,7 +97,7 @@ def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
     torch.testing.assert_close(found, wanted)
 
 
-def test_bfloat16_outputs(tmp_path: Path) -> None:
+def test_bfloat16_outputs(tmp_path):
     model = nn.GraphSAGE(5, 8, 3).bfloat16()
     graph = weighted_graph()
     x = torch.rand(NODES, 5).bfloat16()
@@ -106,7 +106,7 @@ def test_bfloat16_outputs(tmp_path: Path) -> None:
     assert torch.equal(out, model.inference(graph, x, chunk_size=7))
 
 
-def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
+def test_read_only_files_and_the_inputs_are_refused(tmp_path):
     graph = weighted_graph()
     graph.ndata["x"] = torch.rand(NODES, 3)
     graph.save(tmp_path / "g")
@@ -116,7 +116,7 @@ def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
         model.inference(graph, column, out=column)
 
 
-def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -131,7 +131,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None:
+def test_an_updater_fills_the_same_history(tmp_path, stored):
     graph = transform.add_self_loops(weighted_graph())
     graph.edata["p"] = transform.edge_norm(graph)
     model = nn.VRGCN(5, 8, 3, num_layers=3)
@@ -194,7 +194,7 @@ print(peak(folder=place, out=out), peak())
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc"
 )
-def test_memory_is_bounded(tmp_path: Path) -> None:
+def test_memory_is_bounded(tmp_path):
     """Pages of files are left out: the system takes them back when it needs room."""
     size = 200_000  # beside 100 MB of rows, 20 to 30 MB for any number of nodes are little
     graph = random_graph(0, size, 2 * size)

@@ -4,8 +4,6 @@ choices.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -64,9 +62,7 @@ def same(batches: list[NodeFlow], others: list[NodeFlow]) -> bool:
 @pytest.mark.parametrize(
     ("memory", "window", "prefetch"), [(0, None, 2), (1200, None, 1), (1200, 3, 5), ("1 KB", 0, 2)]
 )
-def test_batches_are_those_of_the_loader(
-    options: dict[str, int], memory: int | str, window: int | None, prefetch: int
-) -> None:
+def test_batches_are_those_of_the_loader(options, memory, window, prefetch):
     graph = ring_and_hubs()
     expected = epochs_of(loader_of(graph, **options), 3)
     graph.ndata["x"] = rows = OwnRows(graph.ndata["x"])
@@ -78,7 +74,7 @@ def test_batches_are_those_of_the_loader(
     assert lookahead.reads.batches == len(expected) == 3 * len(lookahead)
 
 
-def test_no_choice_of_rows_reads_less() -> None:
+def test_no_choice_of_rows_reads_less():
     graph = ring_and_hubs()
     drawn = [batch for epoch in range(2) for batch in loader_of(graph).draws(epoch)]
     room = 60
@@ -99,7 +95,7 @@ def test_no_choice_of_rows_reads_less() -> None:
     assert best < counting.fetched
 
 
-def test_a_short_window_with_heat_reads_no_more_than_a_fixed_choice() -> None:
+def test_a_short_window_with_heat_reads_no_more_than_a_fixed_choice():
     graph = ring_and_hubs()
     heat = presample(loader_of(graph), epochs=4)
     values = graph.ndata["x"]
@@ -114,7 +110,7 @@ def test_a_short_window_with_heat_reads_no_more_than_a_fixed_choice() -> None:
     assert counting.fetched <= static.misses + 60
 
 
-def test_several_columns_and_layers(tmp_path: Path) -> None:
+def test_several_columns_and_layers(tmp_path):
     graph = ring_and_hubs()
     graph.ndata["z"] = torch.arange(800, dtype=torch.float64).view(400, 2)
     chosen = {0: ["x", "z"], 1: ["z", "y"], -1: ["y"]}
@@ -125,7 +121,7 @@ def test_several_columns_and_layers(tmp_path: Path) -> None:
     assert same(list(Lookahead(loader_of(graph, ndata=chosen), "2 KB")), expected)
 
 
-def test_sparse_columns_are_planned(tmp_path: Path) -> None:
+def test_sparse_columns_are_planned(tmp_path):
     graph = ring_and_hubs()
     graph.ndata["x"] = ((graph.ndata["x"] > 0.8) * graph.ndata["x"]).to_sparse_csr()
     expected = epochs_of(loader_of(graph), 3)
@@ -142,7 +138,7 @@ def test_sparse_columns_are_planned(tmp_path: Path) -> None:
     assert lookahead.reads.read == len(torch.unique(used))  # each row once
 
 
-def test_layers_that_hold_a_node_twice() -> None:
+def test_layers_that_hold_a_node_twice():
     graph = ring_and_hubs()
     sampler = ShadowSampler(graph, 2, 2, 3)
 
@@ -155,7 +151,7 @@ def test_layers_that_hold_a_node_twice() -> None:
     assert same(list(Lookahead(loader(), 400)), expected)
 
 
-def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> None:
+def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders():
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
 
@@ -182,7 +178,7 @@ def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> No
     assert same(list(lookahead), expected)
 
 
-def test_epochs_are_foreseen_up_to_the_last() -> None:
+def test_epochs_are_foreseen_up_to_the_last():
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
     loader = loader_of(graph)
@@ -196,7 +192,7 @@ def test_epochs_are_foreseen_up_to_the_last() -> None:
     assert drawn == [0, 1, 2]
 
 
-def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> None:
+def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right():
     graph = ring_and_hubs()
     expected = epochs_of(loader_of(graph), 2)
     rows = OwnRows(graph.ndata["x"], fail_at=4)
@@ -210,7 +206,7 @@ def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> No
 @pytest.mark.parametrize(
     ("wrong", "message"), [("shape", r"2\]"), ("dtype", "float64"), ("type", "list")]
 )
-def test_wrong_rows_of_a_users_own_are_refused(wrong: str, message: str) -> None:
+def test_wrong_rows_of_a_users_own_are_refused(wrong, message):
     class Wrong(OwnRows):
         def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
             found = super().fetch(ids)
@@ -223,7 +219,7 @@ def test_wrong_rows_of_a_users_own_are_refused(wrong: str, message: str) -> None
         loader_of(graph)  # which copies the columns of an empty batch
 
 
-def test_what_cannot_be_planned_is_refused() -> None:
+def test_what_cannot_be_planned_is_refused():
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
     assert isinstance(graph.ndata["x"], Rows)
@@ -235,7 +231,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
         Lookahead(loader_of(graph), 1200, heat=[1.0])
 
 
-def test_it_is_set_as_its_loader_is() -> None:
+def test_it_is_set_as_its_loader_is():
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
     plain = loader_of(graph)
@@ -258,7 +254,7 @@ def test_it_is_set_as_its_loader_is() -> None:
     assert repr(planned) == f"Lookahead({planned.loader!r}, 7 batches ahead, columns x)"
 
 
-def test_draws_leave_the_loader_as_it_is() -> None:
+def test_draws_leave_the_loader_as_it_is():
     graph = ring_and_hubs()
     loader = NodeFlowLoader(LaborSampler(graph, [3]), [5, 6, 7], 2, shuffle=True, ndata={0: ["x"]})
     iteration = iter(loader)

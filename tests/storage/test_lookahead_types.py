@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,9 +75,7 @@ def in_files(graph: Graph, names: tuple[str, ...]) -> Graph:
 @pytest.mark.parametrize("disjoint", [False, True])
 @pytest.mark.parametrize("names", [("author", "paper", "venue"), ("paper",), ("venue", "author")])
 @pytest.mark.parametrize("memory", ["8 B", "20 B", "900 B", "3 KB", "1 MB"])
-def test_batches_are_those_of_the_loader(
-    memory: str, names: tuple[str, ...], disjoint: bool
-) -> None:
+def test_batches_are_those_of_the_loader(memory, names, disjoint):
     graph = papers()
     if memory == "8 B" and names == ("paper",):
         memory = "20 B"  # a row of it
@@ -97,7 +94,7 @@ def test_batches_are_those_of_the_loader(
             assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_columns_of_all_nodes_are_planned_beside_those_of_types() -> None:
+def test_columns_of_all_nodes_are_planned_beside_those_of_types():
     graph = papers()
     wanted = [columns_of(batch) for batch in batches(graph)]
     graph.ndata["of_all"] = storage.Tiered([graph.ndata["of_all"]])
@@ -113,7 +110,7 @@ def test_columns_of_all_nodes_are_planned_beside_those_of_types() -> None:
         assert torch.equal(batch.inputs["x"], rows[batch.layers[0].parent_nid])
 
 
-def test_a_row_is_read_once_where_all_fit() -> None:
+def test_a_row_is_read_once_where_all_fit():
     graph = in_files(papers(), (*SIZES,))
     seeds = graph.nodes["paper"].ids
     loader = NodeFlowLoader(NeighborSampler(graph, [-1, -1]), list(seeds), 20, ndata={0: ["x"]})
@@ -134,7 +131,7 @@ def test_a_row_is_read_once_where_all_fit() -> None:
     assert lookahead.reads.read < small.reads.read < small.reads.rows
 
 
-def test_memory_for_no_row_of_any_type() -> None:
+def test_memory_for_no_row_of_any_type():
     graph = in_files(papers(), ("author", "paper"))
     with pytest.raises(
         ValueError, match="memory is '11 B', but a row takes 12 bytes: nothing would fit"
@@ -142,7 +139,7 @@ def test_memory_for_no_row_of_any_type() -> None:
         batches(graph, "11 B")
 
 
-def test_an_iteration_that_is_left_early(tmp_path: Path) -> None:
+def test_an_iteration_that_is_left_early(tmp_path):
     graph = papers()
     wanted = [columns_of(batch) for batch in batches(graph)]
     in_files(graph, ("author", "venue"))

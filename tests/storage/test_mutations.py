@@ -112,7 +112,7 @@ def run(name: str, home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(FORMATS))
-def test_changed_files_give_the_same_or_an_error(tmp_path: Path, name: str) -> None:
+def test_changed_files_give_the_same_or_an_error(tmp_path, name):
     command = [sys.executable, __file__, name, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1500)
     lines = done.stdout.splitlines()

@@ -5,7 +5,6 @@ what is refused.
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,7 @@ columns_of_floats = arrays.arrays(
 
 
 @given(columns_of_floats)
-def test_an_error_is_at_most_half_a_scale(values: np.ndarray) -> None:
+def test_an_error_is_at_most_half_a_scale(values):
     column = torch.from_numpy(values)
     coding = _measured("int8", column.shape[1:], _seen(column, "x"), _sample(column))
     scale = coding.table[1].double()
@@ -87,9 +86,7 @@ def test_an_error_is_at_most_half_a_scale(values: np.ndarray) -> None:
     st.lists(st.integers(0, 255), min_size=1, max_size=30),
     st.integers(-20, 20),
 )
-def test_whole_numbers_of_a_step_keep_their_values(
-    begin: int, steps: list[int], power: int
-) -> None:
+def test_whole_numbers_of_a_step_keep_their_values(begin, steps, power):
     column = (begin + torch.tensor(steps).float()).unsqueeze(1) * 2.0**power
     rows = narrow(column)
     assert whole(rows).equal(column)
@@ -107,7 +104,7 @@ def test_whole_numbers_of_a_step_keep_their_values(
         [1e-45, 3e-45],
     ],
 )
-def test_columns_that_lose_nothing(values: list[float]) -> None:
+def test_columns_that_lose_nothing(values):
     column = torch.tensor(values).float().repeat(50).unsqueeze(1)
     assert whole(narrow(column)).equal(column)
     assert whole(narrow(column.squeeze(1))).equal(column.squeeze(1))
@@ -116,7 +113,7 @@ def test_columns_that_lose_nothing(values: list[float]) -> None:
 
 @pytest.mark.parametrize("width", ["float16", "bfloat16"])
 @pytest.mark.parametrize("columns", [1, 15, 16, 17, 33])
-def test_halves_are_rounded_as_torch_does(width: str, columns: int) -> None:
+def test_halves_are_rounded_as_torch_does(width, columns):
     column = torch.randn(40, columns, generator=torch.Generator().manual_seed(1))
     rows = narrow(column, width)
     assert rows.width == width
@@ -126,7 +123,7 @@ def test_halves_are_rounded_as_torch_does(width: str, columns: int) -> None:
 
 @pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 31, 48])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_ids_in_any_order(columns: int, dtype: torch.dtype) -> None:
+def test_ids_in_any_order(columns, dtype):
     column = torch.randn(
         90, columns, generator=torch.Generator().manual_seed(2), dtype=torch.float64
     ).to(dtype)
@@ -143,14 +140,14 @@ def test_ids_in_any_order(columns: int, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (5, 0), (0, 0), (0,)])
-def test_nothing(shape: tuple[int, ...]) -> None:
+def test_nothing(shape):
     for width in ("int8", "bfloat16"):
         rows = narrow(torch.zeros(shape), width)
         assert whole(rows).shape == shape
         assert rows.error.mean.sum() == 0
 
 
-def test_auto_keeps_columns_of_large_errors() -> None:
+def test_auto_keeps_columns_of_large_errors():
     rows = narrow(OUTLIER, "auto")
     assert rows.wide.tolist() == [7]
     assert whole(rows)[:, 7].equal(OUTLIER[:, 7])
@@ -161,7 +158,7 @@ def test_auto_keeps_columns_of_large_errors() -> None:
     assert rows.error.mean.max() < 0.05
 
 
-def test_errors_are_those_of_most_rows() -> None:
+def test_errors_are_those_of_most_rows():
     """Rare numbers of a column that is mostly 0, like those of words, do not count as outliers."""
     words = torch.zeros(2000, 1)
     words[::200] = torch.rand(10, 1)
@@ -175,7 +172,7 @@ def test_errors_are_those_of_most_rows() -> None:
 
 
 @BOTH
-def test_a_graph_folder_keeps_the_codes(tmp_path: Path, column: NarrowRows) -> None:
+def test_a_graph_folder_keeps_the_codes(tmp_path, column):
     graph_of(column).save(tmp_path / "g")
     read: Any = Graph.open(tmp_path / "g").ndata["x"]
     assert repr(read) == repr(column)
@@ -191,7 +188,7 @@ def test_a_graph_folder_keeps_the_codes(tmp_path: Path, column: NarrowRows) -> N
 
 
 @BOTH
-def test_caches_files_and_plans_give_the_same_bits(tmp_path: Path, column: NarrowRows) -> None:
+def test_caches_files_and_plans_give_the_same_bits(tmp_path, column):
     expected = whole(column)
     row = torch.as_tensor(column.stored)[0].nbytes
     graph_of(column).save(tmp_path / "g")
@@ -217,7 +214,7 @@ def test_caches_files_and_plans_give_the_same_bits(tmp_path: Path, column: Narro
 
 
 @BOTH
-def test_partitions_carry_the_codes(tmp_path: Path, column: NarrowRows) -> None:
+def test_partitions_carry_the_codes(tmp_path, column):
     expected = whole(column)
     parts = distributed.write_partitions(graph_of(column), tmp_path / "p", 4, progress=False)
     assert whole(parts.column("x")).equal(expected)
@@ -232,7 +229,7 @@ def test_partitions_carry_the_codes(tmp_path: Path, column: NarrowRows) -> None:
 
 
 @BOTH
-def test_processes_send_the_codes(tmp_path: Path, column: NarrowRows) -> None:
+def test_processes_send_the_codes(tmp_path, column):
     expected = whole(column)
     sent = []
     for name, x in (("narrow", column), ("plain", expected)):
@@ -257,7 +254,7 @@ def test_processes_send_the_codes(tmp_path: Path, column: NarrowRows) -> None:
     assert sent[0] < 0.5 * sent[1]
 
 
-def test_models_and_full_passes_see_floats() -> None:
+def test_models_and_full_passes_see_floats():
     narrowed = graph_of(narrow(COLUMN))
     plain = graph_of(whole(narrow(COLUMN)))
     model = nn.GraphSAGE(WIDTH, 8, 3)
@@ -274,7 +271,7 @@ def test_models_and_full_passes_see_floats() -> None:
         assert one.equal(other)
 
 
-def test_columns_of_types(tmp_path: Path) -> None:
+def test_columns_of_types(tmp_path):
     nodes: Any = {"a": {"x": narrow(COLUMN)}, "b": {"x": narrow(OUTLIER[:9], "auto")}}
     graph = Graph.typed(nodes, {("a", "to", "b"): ([0, 59], [1, 8])})
     graph.save(tmp_path / "g")
@@ -289,7 +286,7 @@ def test_columns_of_types(tmp_path: Path) -> None:
     assert part.data["x"].equal(whole(nodes["a"]["x"])[part.parent_nid])
 
 
-def test_a_column_that_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_is_read_in_pieces(monkeypatch):
     expected = whole(narrow(COLUMN))
     monkeypatch.setattr("nodeflow._core.rows.narrowing._PIECE", 4 * WIDTH)
     rows = OwnRows(COLUMN)
@@ -301,7 +298,7 @@ def test_a_column_that_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
 # building
 
 
-def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
+def test_a_folder_is_built_narrow(tmp_path):
     np.save(tmp_path / "edges.npy", np.ascontiguousarray(ENDS.T.numpy()))
     np.save(tmp_path / "feat.npy", COLUMN.numpy())
     ndata = {"feat": tmp_path / "feat.npy", "label": np.zeros((NODES, 2)), "year": np.arange(NODES)}
@@ -326,7 +323,7 @@ def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verify", [None, False])
-def test_damaged_files_are_named(tmp_path: Path, verify: bool | None) -> None:
+def test_damaged_files_are_named(tmp_path, verify):
     graph_of(narrow(OUTLIER, "auto")).save(tmp_path / "g")
     table, codes = (next((tmp_path / "g").glob(f"ndata0{part}-*.npy")) for part in (".columns", ""))
     # a scale that becomes infinite, or a code
@@ -344,7 +341,7 @@ def test_damaged_files_are_named(tmp_path: Path, verify: bool | None) -> None:
         Graph.open(tmp_path / "g")
 
 
-def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
+def test_readers_of_before_name_the_version(tmp_path):
     """The entry of the codes is as they know it, so that they come to the version."""
     graph_of(narrow(COLUMN)).save(tmp_path / "g")
     with changed_manifest(tmp_path / "g") as words:

@@ -64,7 +64,7 @@ def by_hand(table: EmbeddingTable, given: list[Tensor], staleness: int) -> list[
 
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("staleness", [1, 2, 3, 8, 30])
-def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: Path) -> None:
+def test_rows_are_those_of_a_known_step(staleness, files, tmp_path):
     expected = made()
     losses = by_hand(expected, batches(), staleness)
     for name, nap in (("a", 0.0), ("b", 0.004), ("c", -0.004)):
@@ -85,7 +85,7 @@ def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: P
 
 
 @given(staleness=st.integers(1, 6), count=st.integers(0, 9), left_at=st.integers(0, 9))
-def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int) -> None:
+def test_no_more_batches_are_under_way(staleness, count, left_at):
     table = made()
     most = []
 
@@ -108,7 +108,7 @@ def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int)
     assert waiting(table) == []
 
 
-def test_stages_overlap() -> None:
+def test_stages_overlap():
     """While a batch is computed, the one before it is written and the next one drawn."""
     table = made()
     drawn = [threading.Event() for _ in range(6)]
@@ -127,7 +127,7 @@ def test_stages_overlap() -> None:
     assert table.version == 6
 
 
-def test_several_tables_and_pulls() -> None:
+def test_several_tables_and_pulls():
     nodes = made()
     relations = EmbeddingTable(4, WIDTH, lr=0.1)
     plain = made()
@@ -161,7 +161,7 @@ def test_several_tables_and_pulls() -> None:
     assert (nodes.version, relations.version) == (12, 12)
 
 
-def test_with_a_loader_and_workers() -> None:
+def test_with_a_loader_and_workers():
     graph = Graph.from_edges(
         torch.randint(0, NODES, (80,)), torch.randint(0, NODES, (80,)), num_nodes=NODES
     )
@@ -186,7 +186,7 @@ def test_with_a_loader_and_workers() -> None:
     assert found[0] == found[1]
 
 
-def test_batches_without_gradients_change_nothing() -> None:
+def test_batches_without_gradients_change_nothing():
     table = made()
     for staleness in (1, 3):
         assert (
@@ -251,9 +251,7 @@ def collect(pipeline: Pipeline[Any, Any], results: list[Any]) -> None:
 @pytest.mark.parametrize("staleness", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["drawing", "ids", "computing", "not finite"])
 @pytest.mark.parametrize("at", [0, 4, 11])
-def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(
-    stage: str, staleness: int, at: int
-) -> None:
+def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(stage, staleness, at):
     table = made()
     given, ids, function = stages(at)[stage](table)
     results: list[Any] = []
@@ -277,7 +275,7 @@ def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(
     assert table.version == at + 12
 
 
-def test_readers_see_whole_steps() -> None:
+def test_readers_see_whole_steps():
     """Each step adds the same to all numbers of the table."""
     table = EmbeddingTable(500, 64, optimizer="sgd", lr=1, init="zeros")
     stop = threading.Event()
@@ -345,7 +343,7 @@ def interrupted() -> None:
 
 # the others are writes, whose results nobody waits for
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 6, 8, 10])
-def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_wait_leaves_whole_steps(at, monkeypatch):
     workers = type("Workers", (InterruptedWorkers,), {"at": at})
     monkeypatch.setattr(_pipeline, "Workers", workers)
     table = made()
@@ -359,7 +357,7 @@ def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_whole_steps() -> None:
+def test_ctrl_c_leaves_whole_steps():
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     assert done.stdout == "whole\n", f"status {done.returncode}: {done.stderr}"

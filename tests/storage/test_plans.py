@@ -69,9 +69,7 @@ def best_of_all(batches: list[np.ndarray], room: int) -> int:
 
 
 @given(batches_of_nodes, st.integers(0, NODES))
-def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(
-    batches: list[np.ndarray], room: int
-) -> None:
+def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(batches, room):
     assert fewest_reads(batches, room) == best_of_all(batches, room)
 
 
@@ -82,9 +80,7 @@ def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(
     st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_slots_hold_what_the_plan_says(
-    batches: list[np.ndarray], room: int, window: int, hot: bool, random: object
-) -> None:
+def test_slots_hold_what_the_plan_says(batches, room, window, hot, random):
     heat = np.array([random.random() for _ in range(NODES)]) if hot else None  # type: ignore[attr-defined]
     plan = ReadPlan(NODES, room, window, heat)
     coming = iter(batches)
@@ -101,7 +97,7 @@ def test_slots_hold_what_the_plan_says(
 
 
 @given(batches_of_nodes, st.integers(1, NODES))
-def test_with_room_for_all_every_row_is_read_once(batches: list[np.ndarray], window: int) -> None:
+def test_with_room_for_all_every_row_is_read_once(batches, window):
     plan = ReadPlan(NODES, NODES, window, None)
     coming = iter(batches)
     reads = [node for ids, hit, _ in served(plan, coming) for node in ids[hit < 0].tolist()]
@@ -109,7 +105,7 @@ def test_with_room_for_all_every_row_is_read_once(batches: list[np.ndarray], win
 
 
 @pytest.mark.parametrize(("nodes", "hottest"), [(100, 10), (1000, 12)])
-def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> None:
+def test_without_a_window_the_hottest_rows_stay(nodes, hottest):
     """A plan tells 256 classes of heat apart: 1000 nodes are in classes of 4, and 10 rows are of
     the first three.
     """
@@ -125,7 +121,7 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
     assert len(last[0]) == 3 * nodes // 10
 
 
-def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
+def test_rows_stay_when_the_coming_batches_are_forgotten():
     plan = ReadPlan(4, 2, 1, None)
     batches = [np.array([0, 1]), np.array([0, 1])]
     assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
@@ -176,7 +172,7 @@ def follow_the_rule(
 
 @pytest.mark.parametrize("window", [0, 1, 4, None])
 @pytest.mark.parametrize("kind", LONG)
-def test_a_window_follows_the_rule(kind: str, window: int | None) -> None:
+def test_a_window_follows_the_rule(kind, window):
     nodes, room, batches = LONG[kind]
     window = len(batches) if window is None else window
     heat = np.random.default_rng(3).permutation(nodes).astype(float)
@@ -186,7 +182,7 @@ def test_a_window_follows_the_rule(kind: str, window: int | None) -> None:
 
 
 @pytest.mark.parametrize("window", [0, 1, 4, 30])
-def test_what_was_known_before_a_plan_forgot_does_not_count(window: int) -> None:
+def test_what_was_known_before_a_plan_forgot_does_not_count(window):
     """Nor that of batches which were known, but are not served."""
     nodes, room, batches = LONG["hub"]
     heat = np.random.default_rng(3).permutation(nodes).astype(float)

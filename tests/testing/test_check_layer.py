@@ -30,7 +30,7 @@ QUICK = [name for name in LAYER_CHECKS if name != "compile"]
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_planted_fault_is_found_by_name(name: str) -> None:
+def test_a_planted_fault_is_found_by_name(name):
     torch.manual_seed(0)
     with pytest.raises(CheckError) as error:
         check_layer(LAYERS[name][0](), WIDTH, checks=QUICK, budget=10)
@@ -56,13 +56,13 @@ def degrees() -> Graph:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_right_layers_pass(layer: Any, options: dict[str, Any]) -> None:
+def test_right_layers_pass(layer, options):
     report = check_layer(layer, WIDTH, checks=QUICK, **options)
     assert {"shapes", "gradients", "weights", "batch"} <= set(report.passed)
     assert layer.training
 
 
-def test_the_last_line_says_that_weights_of_a_layer_were_not_checked() -> None:
+def test_the_last_line_says_that_weights_of_a_layer_were_not_checked():
     report = check_layer(
         Right(), WIDTH, graph=Graph.from_edges([0, 1], [1, 2]), checks=["shapes", "weights"]
     )
@@ -71,7 +71,7 @@ def test_the_last_line_says_that_weights_of_a_layer_were_not_checked() -> None:
 
 
 @pytest.mark.slow  # the first trace takes long
-def test_a_compiled_layer() -> None:
+def test_a_compiled_layer():
     assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in (
         "passed",
         "skipped",
@@ -87,7 +87,7 @@ class Odd(Right):
         return flow.in_degrees[:, None].to(h.dtype)
 
 
-def test_checks_that_do_not_apply_say_why() -> None:
+def test_checks_that_do_not_apply_say_why():
     report = check_layer(Odd(), WIDTH, checks=["no neighbours", "gradients", "narrow types"])
     assert [o.note for o in report.outcomes] == [
         "",
@@ -96,7 +96,7 @@ def test_checks_that_do_not_apply_say_why() -> None:
     ]
 
 
-def test_a_failure_runs_again() -> None:
+def test_a_failure_runs_again():
     torch.manual_seed(0)
     layer = LastEdge()
     with pytest.raises(CheckError) as error:
@@ -114,7 +114,7 @@ def test_a_failure_runs_again() -> None:
         exec("\n".join([lines[0], lines[2]]), session)
 
 
-def test_expected_failures_and_arguments() -> None:
+def test_expected_failures_and_arguments():
     report = check_layer(
         Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"}
     )
@@ -140,7 +140,7 @@ SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b",
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_layers_of_types_pass(layer: Any, options: dict[str, Any]) -> None:
+def test_layers_of_types_pass(layer, options):
     report = check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, **options)
     assert report.passed == QUICK
     assert repr(report).startswith(type(layer).__name__) or str(report).startswith(
@@ -169,7 +169,7 @@ class Later(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("layer", "check"), [(Misplaced(), "batch"), (Later(), "edges permuted")])
-def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> None:
+def test_a_fault_of_types_is_found_and_runs_again(layer, check):
     with pytest.raises(CheckError) as error:
         check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, budget=10)
     assert check in error.value.report.failed
@@ -186,7 +186,7 @@ def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> Non
         exec(lines[2], session)
 
 
-def test_a_graph_of_types() -> None:
+def test_a_graph_of_types():
     edges = {
         ("a", "x", "b"): ([0, 2], [0, 1], {"feat": torch.ones(2, 1)}),
         ("b", "y", "b"): ([0, 1], [1, 1]),

@@ -52,12 +52,12 @@ def failures(name: str, checks: list[str] | None) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_planted_fault_is_found_by_name(name: str) -> None:
+def test_a_planted_fault_is_found_by_name(name):
     assert failures(name, [SAMPLERS[name][1]]) == [SAMPLERS[name][1]]
 
 
 @pytest.mark.slow
-def test_all_planted_faults_are_found() -> None:
+def test_all_planted_faults_are_found():
     for name, (_, wanted) in SAMPLERS.items():
         assert wanted in failures(
             name, [wanted] if wanted in ("marginals", "pairs", "hubs") else QUICK
@@ -71,7 +71,7 @@ def check(name: str, checks: list[str] | None, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_no_false_alarm_of_quick_checks(name: str) -> None:
+def test_no_false_alarm_of_quick_checks(name):
     report = check(name, QUICK)
     assert not report.failed
     assert "structure" in report.passed
@@ -91,19 +91,19 @@ def test_no_false_alarm_of_quick_checks(name: str) -> None:
         ("bernoulli", 933),
     ],
 )
-def test_no_false_alarm_of_statistical_checks(name: str, seed: int) -> None:
+def test_no_false_alarm_of_statistical_checks(name, seed):
     assert "marginals" in check(name, ["marginals", "pairs", "hubs"], seed=seed).passed
 
 
 @pytest.mark.slow
-def test_no_false_alarm_of_many_seeds() -> None:
+def test_no_false_alarm_of_many_seeds():
     """All families that draw at random, with ten seeds from 100 on."""
     random = [name for name in FAMILIES if name not in ("full", "cluster")]
     for seed, name in itertools.product(range(100, 110), random):
         check(name, ["structure", "marginals", "pairs"], seed=seed)
 
 
-def test_the_report_is_a_table() -> None:
+def test_the_report_is_a_table():
     report = check_sampler(NeighborSampler(graph_of_all(), [2, 3]), [5, 11])
     assert report.skipped == ["future"]
     lines = repr(report).splitlines()
@@ -115,7 +115,7 @@ def test_the_report_is_a_table() -> None:
     assert "it takes no times" in repr(report)
 
 
-def test_all_failures_come_at_once_and_run_again() -> None:
+def test_all_failures_come_at_once_and_run_again():
     with pytest.raises(CheckError) as error:
         check_sampler(
             lambda g: Wrong(g),
@@ -144,7 +144,7 @@ def test_all_failures_come_at_once_and_run_again() -> None:
     assert len(eval(small.group(1))) <= 3
 
 
-def test_a_failure_on_graphs_of_the_check_runs_again_from_the_function() -> None:
+def test_a_failure_on_graphs_of_the_check_runs_again_from_the_function():
     make = SAMPLERS["hub repeats"][0]
     with pytest.raises(CheckError) as error:
         check_sampler(make, graph=Graph.from_edges([1, 2], [0, 0]), checks=["hubs"])
@@ -168,14 +168,14 @@ class Wrong(Plain):
         )
 
 
-def test_a_failure_of_a_sampler_shows_its_settings() -> None:
+def test_a_failure_of_a_sampler_shows_its_settings():
     with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1, "):
         check_sampler(
             NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=0
         )
 
 
-def test_the_most_significant_edge_is_named() -> None:
+def test_the_most_significant_edge_is_named():
     """An edge that is drawn too often makes its neighbours rare, which misses more where these
     count more.
     """
@@ -195,7 +195,7 @@ def test_the_most_significant_edge_is_named() -> None:
         _means(draws)
 
 
-def test_expected_failures_must_fail() -> None:
+def test_expected_failures_must_fail():
     reason = "windows are drawn"
     report = check_sampler(
         lambda g: Window(g),
@@ -220,13 +220,13 @@ def failure_of(make: Any, checks: list[str], **options: Any) -> str:
     return str(error.value)
 
 
-def test_a_call_that_is_repeated_finds_shrinks_and_says_the_same() -> None:
+def test_a_call_that_is_repeated_finds_shrinks_and_says_the_same():
     make = SAMPLERS["not inverse"][0]
     checks = ["structure", "marginals"]
     assert failure_of(make, checks, budget=5) == failure_of(make, checks, budget=5)
 
 
-def test_the_budget_counts_smaller_graphs() -> None:
+def test_the_budget_counts_smaller_graphs():
     make = SAMPLERS["wrong ids"][0]
     sizes = [failure_of(make, ["edges"], budget=budget).count(",") for budget in (0, 10, 60)]
     assert sizes == sorted(sizes, reverse=True)
@@ -234,7 +234,7 @@ def test_the_budget_counts_smaller_graphs() -> None:
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_the_law_of_pairs_is_that_of_enumeration(replace: bool) -> None:
+def test_the_law_of_pairs_is_that_of_enumeration(replace):
     for degree, k in ((2, 1), (4, 2), (4, 3), (3, 3)):
         every = (
             itertools.product(range(degree), repeat=k)
@@ -252,7 +252,7 @@ def test_the_law_of_pairs_is_that_of_enumeration(replace: bool) -> None:
         (["structure", "marginals"], "it estimates no sum (estimand raises TypeError)"),
     ],
 )
-def test_the_last_line_says_that_weights_were_not_checked(checks: list[str], why: str) -> None:
+def test_the_last_line_says_that_weights_were_not_checked(checks, why):
     report = check_sampler(lambda g: Odd(g, "no sum"), checks=checks)
     assert repr(report).splitlines()[-1] == report.note == f"weights were not checked: {why}"
 
@@ -331,9 +331,7 @@ class Odd(Plain):
         ),
     ],
 )
-def test_a_check_that_does_not_apply_says_why(
-    name: str, sampler: Any, options: dict[str, Any], note: str
-) -> None:
+def test_a_check_that_does_not_apply_says_why(name, sampler, options, note):
     with pytest.raises(CheckError, match="no check ran, so nothing is known") as error:
         check_sampler(sampler, checks=name, **options)
     (outcome,) = error.value.report.outcomes
@@ -355,7 +353,7 @@ class Either(Sampler):
         return edges.select(is_even == (edges.eid % 2 == 0), prob=0.5)
 
 
-def test_edges_that_are_never_drawn_together_are_found() -> None:
+def test_edges_that_are_never_drawn_together_are_found():
     sampler = Either(Graph.from_edges([0, 1], [2, 2]), 1)
     with pytest.raises(CheckError, match="at a rate of 0, which should be 1"):
         check_sampler(sampler, [2], checks=["pairs"], pairs="independent", budget=30)
@@ -384,7 +382,7 @@ class Broken(ClusterSampler):
         ),
     ],
 )
-def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) -> None:
+def test_more_faults_are_found_and_shown(name, sampler, words):
     with pytest.raises(CheckError, match=words):
         check_sampler(sampler, checks=[name], budget=0)
 
@@ -402,12 +400,12 @@ def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) ->
         ),
     ],
 )
-def test_more_right_samplers_pass(name: str, sampler: Any, graph: Graph | None) -> None:
+def test_more_right_samplers_pass(name, sampler, graph):
     assert check_sampler(sampler, graph=graph, checks=[name]).passed == [name]
 
 
 @pytest.mark.parametrize("period", [4, None])
-def test_samplers_whose_batches_are_numbered(period: int | None) -> None:
+def test_samplers_whose_batches_are_numbered(period):
     sampler = LaborSampler(graph_of_all(), [2, 3], batch_dependency=period)
     report = check_sampler(sampler, [5, 11, 5, 30])
     assert not report.failed
@@ -423,7 +421,7 @@ class BySource(Plain):
         return numbers
 
 
-def test_samplers_without_parallel_edges() -> None:
+def test_samplers_without_parallel_edges():
     options: dict[str, Any] = {
         "graph": Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]),
         "checks": ["marginals"],
@@ -439,11 +437,11 @@ def test_samplers_without_parallel_edges() -> None:
     {"full": lambda g: FullSampler(g, 1), "two": lambda g: NeighborSampler(g, [2])},
     checks=["structure", "order"],
 )
-def test_a_test_per_check(check: Any) -> None:
+def test_a_test_per_check(check):
     check()
 
 
-def test_parametrized_checks_skip_and_fail() -> None:
+def test_parametrized_checks_skip_and_fail():
     mark = parametrize_with_checks(
         {"NotInverse": NotInverse(graph_of_all())}, checks=["future", "marginals"], budget=0
     ).args[1]

@@ -107,9 +107,7 @@ AGAIN = {
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", AGAIN)
-def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(
-    name: str, right_weights: Callable[[], None]
-) -> None:
+def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(name, right_weights):
     sampler = AGAIN[name](graph_of_all())
     with pytest.raises(CheckError, match="and should be") as error:
         check_sampler(sampler, checks=["marginals"], budget=0)
@@ -136,9 +134,7 @@ def many_edges() -> Graph:
     [lambda g: Elsewhere(g, 0.5), lambda g: OfItsNodes(g, np.ones(500))],
     ids=["no attribute", "one graph"],
 )
-def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
-    make: Any, right_weights: Callable[[], None]
-) -> None:
+def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(make, right_weights):
     sampler = make(many_edges())
     with pytest.raises(
         CheckError, match=r"the mean weight of edge \d+ .* over \d+ draws is 0.* should be 1 "
@@ -150,7 +146,7 @@ def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
     assert report.note == ""
 
 
-def test_a_sampler_that_cannot_be_made_again_fails(right_weights: Callable[[], None]) -> None:
+def test_a_sampler_that_cannot_be_made_again_fails(right_weights):
     right_weights()
     sampler = Elsewhere(graph_of_all(), 0.5)
     words = (

@@ -4,8 +4,6 @@ they shrink.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import find, settings
 
@@ -34,15 +32,15 @@ many = settings(max_examples=2_000, derandomize=True, database=None)
     ],
     ids=["edges", "weights", "fanouts", "frames", "times", "triples"],
 )
-def test_what_is_found_is_small(strategy: Any, wanted: Any, smallest: Any) -> None:
+def test_what_is_found_is_small(strategy, wanted, smallest):
     sizes = smallest(find(strategy, wanted, settings=many))
     assert max(sizes) <= 2
 
 
-def test_triples_have_their_shape() -> None:
+def test_triples_have_their_shape():
     assert find(triples(), lambda t: True, settings=many).shape == (0, 3)
     assert int(find(triples(4, 2), lambda t: bool((t[:, 1] == 1).any()), settings=many)[0, 1]) == 1
 
 
-def test_times_before_all_and_after_all_occur() -> None:
+def test_times_before_all_and_after_all_occur():
     find(temporal_graphs(last=4), lambda t: -1 in t[2] and 5 in t[2], settings=many)

@@ -59,7 +59,7 @@ class Fickle(Sampler):
         ("thread", "a call from another thread with"),
     ],
 )
-def test_a_sampler_that_is_not_reproducible(why: str, words: str, star: Graph) -> None:
+def test_a_sampler_that_is_not_reproducible(why, words, star):
     with pytest.raises(AssertionError, match=words):
         assert_reproducible(Fickle(star, why), [0])
 
@@ -84,16 +84,14 @@ class Global(Sampler):
     [random.random, np.random.random_sample, lambda: float(torch.rand(()))],
     ids=["python", "numpy", "torch"],
 )
-def test_a_sampler_over_global_random_state_is_not_reproducible(
-    draw: Callable[[], float], star: Graph
-) -> None:
+def test_a_sampler_over_global_random_state_is_not_reproducible(draw, star):
     with pytest.raises(
         AssertionError, match="with the same seeds and epoch gives another NodeFlow"
     ):
         assert_reproducible(Global(star, draw), [0])
 
 
-def test_reproducible_samplers_pass_and_global_state_is_put_back(star: Graph) -> None:
+def test_reproducible_samplers_pass_and_global_state_is_put_back(star):
     states = [random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]  # noqa: NPY002
     for options in ({}, {"replace": True}, {"include_dst": False}, {"reuse": True}):
         assert_reproducible(viewed(NeighborSampler, star, [2, 3], **options), [0, 5, 0])
@@ -117,16 +115,16 @@ OPTIONS = [{}, {"replace": True}, {"include_dst": False}, {"reuse": True}, {"dir
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("fanouts", [[3, 2], [-1, 1], [1]], ids=str)
-def test_unbiased_samplers_pass(options: dict[str, Any], fanouts: list[int], star: Graph) -> None:
+def test_unbiased_samplers_pass(options, fanouts, star):
     assert_unbiased(viewed(NeighborSampler, star, fanouts, **options), [0, 1, 5, 31, 5], draws=300)
 
 
-def test_sums_of_seeds_without_neighbours_are_compared() -> None:
+def test_sums_of_seeds_without_neighbours_are_compared():
     graph = Graph.from_edges([1, 2], [0, 0], num_nodes=4)
     assert_unbiased(NeighborSampler(graph, [1, 1], include_dst=False), [3], draws=400)
 
 
-def test_an_unbiased_sampler_of_ones_own_passes(star: Graph) -> None:
+def test_an_unbiased_sampler_of_ones_own_passes(star):
     assert_unbiased(Biased(star, 0, 0, 0.5), [0, 1, 5], draws=600)
 
 
@@ -155,7 +153,7 @@ RARER = [(0, 0.55, 1), (1, 0.3, 0), (5, 0.6, 0), (5, 0.6, 1)]
     ("node", "rate", "flow"),
     [(0, 0.55, 0), (1, 0.3, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in RARER)],
 )
-def test_a_biased_sampler_is_found(node: int, rate: float, flow: int, star: Graph) -> None:
+def test_a_biased_sampler_is_found(node, rate, flow, star):
     with pytest.raises(
         AssertionError,
         match=rf"weighted sums over flow {flow} are biased at seed {node}: their mean",
@@ -163,7 +161,7 @@ def test_a_biased_sampler_is_found(node: int, rate: float, flow: int, star: Grap
         assert_unbiased(Biased(star, node, flow, rate), [0, 1, 5], draws=600)
 
 
-def test_missing_weights_and_missing_edges_are_biases(star: Graph) -> None:
+def test_missing_weights_and_missing_edges_are_biases(star):
     class Unweighted(NeighborSampler):
         def choose(self, dst: torch.Tensor, step: Step) -> Choice:
             edges = self.candidates(dst)
@@ -182,7 +180,7 @@ def test_missing_weights_and_missing_edges_are_biases(star: Graph) -> None:
 
 
 @pytest.mark.slow
-def test_the_error_rate_is_what_it_says() -> None:
+def test_the_error_rate_is_what_it_says():
     """Unbiased samplers with many seeds at a large rate: about as many alarms as promised, not many
     more.
     """
@@ -216,7 +214,7 @@ def events(star: Graph) -> Graph:
     ],
     ids=str,
 )
-def test_samplers_with_times(options: dict[str, Any], events: Graph) -> None:
+def test_samplers_with_times(options, events):
     sampler = viewed(TemporalNeighborSampler, events, [2, 2], **options)
     seeds = [0, 5, 0, 0]
     times = [12, 19, 30, 12]
@@ -225,7 +223,7 @@ def test_samplers_with_times(options: dict[str, Any], events: Graph) -> None:
 
 
 @pytest.mark.parametrize("what", ["too late", "too light"])
-def test_a_bias_at_one_time_is_found(what: str, events: Graph) -> None:
+def test_a_bias_at_one_time_is_found(what, events):
     class Wrong(TemporalNeighborSampler):
         def estimand(self, time: float | None = None) -> torch.Tensor:
             found = super().estimand(None if what == "too late" else time)
@@ -236,7 +234,7 @@ def test_a_bias_at_one_time_is_found(what: str, events: Graph) -> None:
         assert_unbiased(Wrong(events, [2, 2]), [seed, seed], times=[time, 30], draws=400)
 
 
-def test_samplers_of_other_kinds(star: Graph) -> None:
+def test_samplers_of_other_kinds(star):
     for sampler, seeds in (
         (SaintSampler(star, 2, kind="node", budget=3), [0]),
         (ClusterSampler(star, 2, parts=torch.arange(32) % 4), [0, 2]),
@@ -272,7 +270,7 @@ class Coin(SubgraphSampler):
 
 
 @pytest.mark.parametrize("direction", ["in", pytest.param("out", marks=pytest.mark.slow)])
-def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
+def test_subgraphs_that_are_unbiased_pass(direction, dense):
     options: dict[str, Any] = {"direction": direction, "weight": "w"}
     parts = torch.arange(12) % 4
     assert_unbiased(
@@ -288,7 +286,7 @@ def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
 
 
 @pytest.mark.slow  # a missing weight is found below in batches of neighbours
-def test_a_bias_planted_in_subgraphs_is_found(dense: Graph) -> None:
+def test_a_bias_planted_in_subgraphs_is_found(dense):
     """Weights of 10 to 20 % too much, or none at all; parts that loaders would not give."""
 
     class Heavy(SaintSampler):

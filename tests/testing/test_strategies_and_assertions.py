@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,7 +45,7 @@ def isolated(graph: Graph) -> torch.Tensor:
         lambda g: g.csc()[2] is not None and g.num_edges > 1,
     ],
 )
-def test_graphs_of_all_kinds_occur(wanted: Callable[[Graph], bool]) -> None:
+def test_graphs_of_all_kinds_occur(wanted):
     find(graphs(), wanted, settings=many)
 
 
@@ -61,7 +60,7 @@ def test_graphs_of_all_kinds_occur(wanted: Callable[[Graph], bool]) -> None:
         edge_columns={"w": ()},
     )
 )
-def test_graphs_keep_to_their_arguments(graph: Graph) -> None:
+def test_graphs_keep_to_their_arguments(graph):
     edges = ends_of(graph)
     assert 2 <= graph.num_nodes <= 4
     assert len(edges) <= 5
@@ -74,11 +73,11 @@ def test_graphs_keep_to_their_arguments(graph: Graph) -> None:
 
 
 @given(graphs(max_nodes=1, self_loops=False))
-def test_graphs_that_can_have_no_edges_have_none(graph: Graph) -> None:
+def test_graphs_that_can_have_no_edges_have_none(graph):
     assert graph.num_edges == 0
 
 
-def test_seeds_of_all_kinds_occur() -> None:
+def test_seeds_of_all_kinds_occur():
     graph = Graph.from_edges([0], [1], num_nodes=3)
     for wanted in (
         lambda s: s == [],
@@ -108,12 +107,12 @@ def test_seeds_of_all_kinds_occur() -> None:
         lambda b: b.num_flows == 0,
     ],
 )
-def test_node_flows_of_all_kinds_occur(wanted: Callable[[NodeFlow], bool]) -> None:
+def test_node_flows_of_all_kinds_occur(wanted):
     find(node_flows(), wanted, settings=many)
 
 
 @given(st.data())
-def test_node_flows_keep_to_their_arguments(data: st.DataObject) -> None:
+def test_node_flows_keep_to_their_arguments(data):
     batch = data.draw(node_flows(max_layers=2, parents=False, skips=False, columns=False))
     assert batch.num_layers <= 2
     assert batch.parent is None
@@ -157,7 +156,7 @@ def made(**change: Any) -> NodeFlow:
         ),
     ],
 )
-def test_every_difference_is_seen(other: NodeFlow, words: str) -> None:
+def test_every_difference_is_seen(other, words):
     assert_same_node_flow(made(), made())
     with pytest.raises(AssertionError, match=words):
         assert_same_node_flow(made(), other)
@@ -184,7 +183,7 @@ def test_every_difference_is_seen(other: NodeFlow, words: str) -> None:
         ),
     ],
 )
-def test_columns_are_compared_bit_for_bit(a: torch.Tensor, b: torch.Tensor, words: str) -> None:
+def test_columns_are_compared_bit_for_bit(a, b, words):
     x = made()
     y = made()
     x.ldata[0]["h"] = a
@@ -198,7 +197,7 @@ def test_columns_are_compared_bit_for_bit(a: torch.Tensor, b: torch.Tensor, word
     assert_same_node_flow(x, y)
 
 
-def test_sparse_columns_are_compared() -> None:
+def test_sparse_columns_are_compared():
     import scipy.sparse
 
     x = made()
@@ -210,13 +209,13 @@ def test_sparse_columns_are_compared() -> None:
         assert_same_node_flow(x, y)
 
 
-def test_seed_indices_are_compared(graph: Graph) -> None:
+def test_seed_indices_are_compared(graph):
     sampler = FullSampler(graph, 1)
     with pytest.raises(AssertionError, match="type and shape of seed_index differ"):
         assert_same_node_flow(sampler([1]), sampler([1, 1]))
 
 
-def test_assert_valid_says_what_is_broken(graph: Graph) -> None:
+def test_assert_valid_says_what_is_broken(graph):
     batch = FullSampler(graph, 1)([1])
     assert_valid(batch)
     batch.flows[0].indices.fill_(9)
@@ -225,8 +224,8 @@ def test_assert_valid_says_what_is_broken(graph: Graph) -> None:
 
 
 def test_the_names_are_listed_and_hypothesis_may_be_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     assert dir(nodeflow.testing) == sorted(nodeflow.testing.__all__)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     with pytest.raises(
@@ -237,7 +236,7 @@ def test_the_names_are_listed_and_hypothesis_may_be_missing(
 
 
 @pytest.mark.slow
-def test_without_hypothesis_the_error_says_what_to_install() -> None:
+def test_without_hypothesis_the_error_says_what_to_install():
     # the package itself does not need it
     code = """
 import sys
@@ -278,7 +277,7 @@ def notes_of(strategy: st.SearchStrategy[Any], kept: list[Any]) -> list[str]:
     return list(failure.value.__notes__)
 
 
-def test_a_failing_test_prints_the_graph_and_the_sampler() -> None:
+def test_a_failing_test_prints_the_graph_and_the_sampler():
     drawn: list[Any] = []
     for by_ids in (True, False):
         strategy = graphs(min_nodes=2).filter(

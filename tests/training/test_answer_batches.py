@@ -14,7 +14,7 @@ from nodeflow.training._answers import Answers
 
 
 @pytest.mark.parametrize("relations", [1, 3])
-def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int) -> None:
+def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations):
     triples = Trainer(wheel(), LINKS).task.triples["train"].clone()
     triples[:, 1] %= relations  # with one relation most queries have several answers
     batches = Answers(wheel().graph, triples, 13, 5)
@@ -48,9 +48,7 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
 
 
 @pytest.mark.parametrize(("by_answer", "wanted"), [(True, [7, 16, 16]), (False, [39])])
-def test_answers_of_a_query_of_many_are_in_several_batches(
-    by_answer: bool, wanted: list[int]
-) -> None:
+def test_answers_of_a_query_of_many_are_in_several_batches(by_answer, wanted):
     hub = torch.stack(
         [
             torch.zeros(39, dtype=torch.int64),
@@ -70,9 +68,7 @@ def test_answers_of_a_query_of_many_are_in_several_batches(
 
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("by_answer", [True, False])
-def test_losses_over_all_nodes_are_means_of_triples_or_of_queries(
-    by_answer: bool, ranks: int
-) -> None:
+def test_losses_over_all_nodes_are_means_of_triples_or_of_queries(by_answer, ranks):
     """Lacroix et al. 2018 have a softmax per triple and side; Dettmers et al. 2018 a row per query
     and its answers.
     """

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import FILES, Cli, status, train
+from _support.cli_tools import FILES, status, train
 from _support.run_files import options as options_of_settings
 
 import nodeflow
@@ -53,7 +53,7 @@ def untimed(folder: Path) -> tuple[Any, ...]:
 # train
 
 
-def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_train_prints_epochs_and_writes_the_results(data, tmp_path, cli):
     output = tmp_path / "runs" / "first"
     lines = cli.train(data, output).splitlines()
     assert (
@@ -106,9 +106,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_control_variates_add_a_column_with_the_age(
-    model: str, data: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_control_variates_add_a_column_with_the_age(model, data, tmp_path, cli):
     output = tmp_path / "out"
     lines = cli.train(data, output, "--sampler cv --model", model).splitlines()
     assert lines[1].startswith(f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0, begun ")
@@ -137,9 +135,7 @@ def test_control_variates_add_a_column_with_the_age(
     assert type(load_model(output / FILES[0]).model) is {"sage": VRGraphSAGE, "gcn": VRGCN}[model]
 
 
-def test_the_same_options_give_the_same_files_for_any_number_of_workers(
-    data: Path, cli: Cli
-) -> None:
+def test_the_same_options_give_the_same_files_for_any_number_of_workers(data, cli):
     for output, workers in (("a", "1"), ("b", "1"), ("c", "3")):
         cli.train(data, Path(output), "--workers", workers)
     first, second, third = (untimed(Path(output)) for output in "abc")
@@ -149,7 +145,7 @@ def test_the_same_options_give_the_same_files_for_any_number_of_workers(
     assert all(weights[name].equal(others[name]) for name in weights)
 
 
-def test_every_setting_has_an_option_of_its_type() -> None:
+def test_every_setting_has_an_option_of_its_type():
     parser = argparse.ArgumentParser()
     add_settings(parser)
     assert vars(parser.parse_args([])) == {}  # what is not given is not there
@@ -194,14 +190,14 @@ finally:
         ("fly", 2, "invalid choice: 'fly'"),
     ],
 )
-def test_help_and_wrong_options_load_no_torch(words: str, status: int, shown: str) -> None:
+def test_help_and_wrong_options_load_no_torch(words, status, shown):
     command = [sys.executable, "-c", OF_PACKAGES, *words.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "loaded: []" in done.stderr) == (status, True)
     assert shown in done.stdout + done.stderr
 
 
-def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_page_of_help_is_one_page(capsys):
     assert status(["train --help"]) == 0
     page = capsys.readouterr().out
     assert len(page.splitlines()) <= 50
@@ -214,7 +210,7 @@ def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) 
     assert f"--lr X            learning rate (default: {Settings().optimizer.lr})" in page
 
 
-def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_file_of_settings(data, tmp_path, cli):
     first = tmp_path / "first"
     second = tmp_path / "second"
     cli.train(data, first, "--model gcn")
@@ -243,7 +239,7 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     )
 
 
-def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_fanouts_are_in_flow_order(data, tmp_path, cli):
     # the seed draws four, each node below one
     assert "a seed draws 4" in cli.train(
         data, tmp_path / "out", "--fanouts 1 4 --direction in --no-plot"
@@ -251,13 +247,13 @@ def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, cli: Cli) -> None
 
 
 @pytest.mark.parametrize("words", ["2 3", "2,3", "2, 3"])
-def test_fanouts_with_commas_are_understood(words: str) -> None:
+def test_fanouts_with_commas_are_understood(words):
     parser = argparse.ArgumentParser()
     add_settings(parser)
     assert parser.parse_args(["--fanouts", *words.split()]).fanouts == [2, 3]
 
 
-def test_without_a_picture(data: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_without_a_picture(data, monkeypatch, cli):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for option, told in (("--seed 0", 1), ("--no-plot", 0)):  # silence where no picture is wanted
         output = Path(f"out{told}")
@@ -267,7 +263,7 @@ def test_without_a_picture(data: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
         assert files_of(output) == UNDRAWN
 
 
-def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, cli: Cli) -> None:
+def test_an_earlier_run_is_replaced_and_the_command_says_so(data, cli):
     output = Path("out")
     says = "replaces the earlier run in out"
     np.save(data / "extra.npy", np.zeros(3))
@@ -280,7 +276,7 @@ def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, cli: Cli
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 
-def test_a_split_without_validation_or_test_nodes(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_split_without_validation_or_test_nodes(data, tmp_path, cli):
     np.save(data / "train.npy", np.arange(0, 120, 2))
     out = cli.train(data, tmp_path / "out")
     assert not re.search("[^a-z]nan", out)
@@ -293,9 +289,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_on_a_terminal_only(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bar_on_a_terminal_only(data, tmp_path, capsys):
     terminal = Terminal()
     with redirect_stderr(terminal):
         assert train(data, tmp_path / "out") == 0
@@ -312,7 +306,7 @@ def test_a_bar_on_a_terminal_only(
 
 
 @pytest.mark.slow
-def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
+def test_the_default_job_reaches_80_percent(tmp_path, cli):
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     assert "Dataset(debian:" in cli("train --output out")
     assert (
@@ -324,7 +318,7 @@ def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
 # info
 
 
-def test_info_describes_the_bundled_graph(cli: Cli) -> None:
+def test_info_describes_the_bundled_graph(cli):
     plain = cli("info")
     assert plain.startswith("debian: packages of Debian")
     assert cli("info debian") == plain
@@ -332,7 +326,7 @@ def test_info_describes_the_bundled_graph(cli: Cli) -> None:
     assert subjects == ["nodes", "edges", "names", "classes", "split"]
 
 
-def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -> None:
+def test_info_describes_a_folder_with_and_without_labels(data, cli):
     out = cli("info", data)
     assert out.startswith("two\n  nodes    120; feat float64 [120, 4]; label int64 [120]\n")
     assert "train 60, val 30, test 30" in out
@@ -358,7 +352,7 @@ HELP = {
 
 
 @pytest.mark.parametrize("command", HELP)
-def test_help(command: str, cli: Cli) -> None:
+def test_help(command, cli):
     text = " ".join(cli(command).split())
     assert all(word in text for word in HELP[command].split())
     if command == "train --help-all":
@@ -371,7 +365,7 @@ def test_help(command: str, cli: Cli) -> None:
         )
 
 
-def test_streams_of_another_kind_and_none(data: Path) -> None:
+def test_streams_of_another_kind_and_none(data):
     with redirect_stdout(io.StringIO()) as shown:
         assert status(["info", data]) == 0
     assert "120" in shown.getvalue()
@@ -381,5 +375,5 @@ def test_streams_of_another_kind_and_none(data: Path) -> None:
             assert nowhere.name == os.devnull
 
 
-def test_version(cli: Cli) -> None:
+def test_version(cli):
     assert cli("--version") == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"

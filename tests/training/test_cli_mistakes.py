@@ -76,9 +76,7 @@ def one_line(capsys: pytest.CaptureFixture[str], beginning: str = "nodeflow trai
 
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:numpy")
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data(
-    case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_data(case, data, tmp_path, capsys):
     damage, message = BAD_DATA[case]
     damage(data)
     assert train(data, tmp_path / "deep" / "out") == 2
@@ -120,23 +118,19 @@ BAD_OPTIONS = {
 
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)
-def test_bad_options(
-    options: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_options(options, data, tmp_path, capsys):
     assert train(data, tmp_path / "deep" / "out", *options.split()) == 2
     assert BAD_OPTIONS[options].replace("\\", "") in one_line(capsys, "nodeflow")
     assert not (tmp_path / "deep").exists()
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["info --hidden 3"]])
-def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_commands(arguments, capsys):
     assert status(arguments) == 2
     assert re.fullmatch(r"nodeflow.*: .* \(see nodeflow .*--help\)\n", one_line(capsys, "nodeflow"))
 
 
-def test_an_output_folder_that_is_a_file(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_output_folder_that_is_a_file(data, tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
     for output, why in (
         (tmp_path / "file", "it is a file"),
@@ -147,9 +141,7 @@ def test_an_output_folder_that_is_a_file(
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_written(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_that_fills_up_leaves_nothing_half_written(data, tmp_path, monkeypatch, capsys):
     def full(runs: object, path: Path, **options: object) -> None:
         path.write_bytes(b"half a picture")
         raise OSError(28, "No space left on device")
@@ -183,9 +175,7 @@ def no_debian(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         (ValueError("\n"), "ValueError"),
     ],
 )
-def test_what_goes_wrong_inside_is_one_line_too(
-    error: Exception, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_goes_wrong_inside_is_one_line_too(error, text, monkeypatch, capsys):
     no_debian(monkeypatch, error)
     assert status(["info"]) == 2
     assert one_line(capsys, "nodeflow info: ") == f"nodeflow info: {text}\n"
@@ -194,16 +184,14 @@ def test_what_goes_wrong_inside_is_one_line_too(
 
 
 def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     no_debian(monkeypatch, RuntimeError("a shape is wrong"))
     with pytest.raises(RuntimeError, match="a shape is wrong"):
         status(["info"])
 
 
-def test_an_interruption_leaves_the_settings_behind(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interruption_leaves_the_settings_behind(data, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Trainer, "step", Mock(side_effect=KeyboardInterrupt))
     assert train(data, tmp_path / "out") == 130
     how = f"nodeflow train --resume {tmp_path / 'out'}"

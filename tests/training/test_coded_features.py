@@ -5,7 +5,6 @@ as plain ones.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,7 +72,7 @@ def is_coded(trainer: Trainer) -> bool:
         ("sage", {"model_options": {"order": "transform"}}, False),
     ],
 )
-def test_what_stays_coded(model: str, options: dict[str, Any], stays: bool) -> None:
+def test_what_stays_coded(model, options, stays):
     results = []
     for data in datasets():
         trainer = Trainer(data, settings(model=model, **options))
@@ -101,7 +100,7 @@ class Own(nn.Module):
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_models_of_users(scaled: bool) -> None:
+def test_models_of_users(scaled):
     own = Own(scaled=scaled)
     trainer = Trainer(datasets()[0], Settings(epochs=2, fanouts=[2, 2], batch_size=40), model=own)
     assert is_coded(trainer) != scaled
@@ -111,7 +110,7 @@ def test_models_of_users(scaled: bool) -> None:
 
 
 @pytest.mark.parametrize("options", [{"precision": "bf16"}, {"compile": True}])
-def test_where_features_are_plain(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_features_are_plain(options, monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda module: module)
     trainer = Trainer(datasets()[0], settings(**options))
     assert is_coded(trainer) == (
@@ -120,7 +119,7 @@ def test_where_features_are_plain(options: dict[str, Any], monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("storage_kind", ["memory", "file", "cached", "lookahead"])
-def test_only_rows_in_memory_stay_coded(storage_kind: str, tmp_path: Path) -> None:
+def test_only_rows_in_memory_stay_coded(storage_kind, tmp_path):
     data = datasets()[0]
     data.save(tmp_path / "data")
     trainer = Trainer(read_folder(tmp_path / "data"), settings(storage=storage_kind, epochs=1))

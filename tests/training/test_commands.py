@@ -16,7 +16,7 @@ from unittest.mock import MagicMock, Mock, call
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, rows_of, train
+from _support.cli_tools import rows_of, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
@@ -54,14 +54,14 @@ def scores_of(text: str) -> dict[str, str]:
 # evaluate
 
 
-def test_evaluate_prints_the_scores_of_the_run(cli: Cli) -> None:
+def test_evaluate_prints_the_scores_of_the_run(cli):
     shown = scores_of(cli("evaluate sage"))
     for part, scores in facts_of("sage")["scores"].items():
         assert shown.pop(part) == "  ".join(f"{name} {scores[name]:.4f}" for name in scores)
     assert not shown
 
 
-def test_evaluate_on_another_data_set(cli: Cli) -> None:
+def test_evaluate_on_another_data_set(cli):
     """One class only, and no training nodes: the classes are those of the run."""
     np.save("two/labels.npy", np.zeros(120, dtype=np.int64))
     np.save("two/test.npy", np.arange(60))
@@ -70,7 +70,7 @@ def test_evaluate_on_another_data_set(cli: Cli) -> None:
     assert shown["test"].startswith("accuracy 0.")
 
 
-def test_what_evaluate_refuses(cli: Cli) -> None:
+def test_what_evaluate_refuses(cli):
     assert "is no folder of a run: it has no run.toml" in cli.failure("evaluate two")
     labels = Path("two/labels.npy").rename("labels.npy")
     words = "data set 'two' has no labels, so a model cannot be measured on it"
@@ -90,7 +90,7 @@ def test_what_evaluate_refuses(cli: Cli) -> None:
 # predict
 
 
-def test_predictions_are_those_of_the_model(cli: Cli) -> None:
+def test_predictions_are_those_of_the_model(cli):
     for name in ("out.npy", "out.csv"):
         cli("predict gcn --nodes test --output", name)
     outputs = torch.from_numpy(np.load("out.npy")).softmax(1)
@@ -103,7 +103,7 @@ def test_predictions_are_those_of_the_model(cli: Cli) -> None:
     assert accuracy == pytest.approx(facts_of("gcn")["scores"]["test"]["accuracy"])
 
 
-def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(cli: Cli) -> None:
+def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(cli):
     np.save("ids.npy", [7, 3, 7])
     predict = "predict sage --data two --output x.npy --nodes"
     cli(predict, "ids.npy")
@@ -117,7 +117,7 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(cli: Cli) 
     assert np.load("x.npy").shape == (120, 2)
 
 
-def test_integers_of_a_file_are_names_where_nodes_have_such_names(cli: Cli) -> None:
+def test_integers_of_a_file_are_names_where_nodes_have_such_names(cli):
     """A table that counts from 1: node 2 is its second row, as in files of a split."""
     Path("data").mkdir()
     nodes = [f"{i},{'ab'[i % 2]},{i % 2}" for i in range(1, 31)]
@@ -147,7 +147,7 @@ PREDICT = {
 
 
 @pytest.mark.parametrize("options", PREDICT)
-def test_what_predict_refuses(options: str, cli: Cli) -> None:
+def test_what_predict_refuses(options, cli):
     np.save("far.npy", [0, 120])
     np.save("half.npy", [0.5])
     Path("text.npy").write_text("1 2 3")
@@ -158,7 +158,7 @@ def test_what_predict_refuses(options: str, cli: Cli) -> None:
 # what runs and folders say
 
 
-def test_a_run_of_links_tells_its_edges(cli: Cli) -> None:
+def test_a_run_of_links_tells_its_edges(cli):
     options = "--no-plot --task link --decoder mlp --epochs 1 --embedding 8"
     counts = re.search(
         r"\nlinks: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; ",
@@ -168,7 +168,7 @@ def test_a_run_of_links_tells_its_edges(cli: Cli) -> None:
     assert count == read_folder("two").graph.num_edges
 
 
-def test_a_folder_of_a_run_is_no_data(cli: Cli) -> None:
+def test_a_folder_of_a_run_is_no_data(cli):
     words = "sage is the folder of a run, not of data: nodeflow evaluate sage"
     assert words in cli.failure("info sage")
 
@@ -176,7 +176,7 @@ def test_a_folder_of_a_run_is_no_data(cli: Cli) -> None:
 # longer runs
 
 
-def test_a_finished_run_trains_for_longer(place: Path, cli: Cli) -> None:
+def test_a_finished_run_trains_for_longer(place, cli):
     cli("train --resume sage --epochs 4 --no-plot")
     cli.train(place / "two", Path("other"), "--epochs 4 --no-plot")
     for name in (WEIGHTS, "result.json", "run.toml"):
@@ -190,7 +190,7 @@ def test_a_finished_run_trains_for_longer(place: Path, cli: Cli) -> None:
     assert words in cli.failure("train --resume sage --hidden 3")
 
 
-def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
+def test_a_run_goes_on_after_its_result(tmp_path):
     """A result has the best weights, the run goes on with its last ones."""
     settings = FAST.replace(lr=0.3, epochs=4)
     wanted = Trainer(planted(), settings).run()
@@ -207,7 +207,7 @@ def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     assert same_result(other.run(), wanted)
 
 
-def test_the_command_runs_in_a_thread(place: Path) -> None:
+def test_the_command_runs_in_a_thread(place):
     """Only the main thread may set handlers of signals, so there are none."""
     thread = threading.Thread(target=train, args=(place / "two", Path("out"), "--no-plot"))
     thread.start()
@@ -218,7 +218,7 @@ def test_the_command_runs_in_a_thread(place: Path) -> None:
 # events
 
 
-def test_events_of_epochs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_epochs(cli, monkeypatch):
     """In place of tensorboard's writer is one that notes what it is given."""
     module = Mock(SummaryWriter=MagicMock())
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
@@ -240,7 +240,7 @@ def test_events_of_epochs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_events_of_tensorboard_itself(cli: Cli) -> None:
+def test_events_of_tensorboard_itself(cli):
     pytest.importorskip("tensorboard")
     cli.train(TWO, Path("out"), "--no-plot")
     assert len([*Path("out").glob(EVENTS)]) == 1
@@ -249,7 +249,7 @@ def test_events_of_tensorboard_itself(cli: Cli) -> None:
 # compare
 
 
-def test_compare_shows_what_differs(cli: Cli) -> None:
+def test_compare_shows_what_differs(cli):
     printed = cli("compare sage gcn --output both.png")
     header, *lines, wrote = printed.splitlines()
     assert header.split() == [
@@ -273,14 +273,14 @@ def test_compare_shows_what_differs(cli: Cli) -> None:
     assert Path("both.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_compare_names_data_sets_and_numbers_of_processes_that_differ(cli: Cli) -> None:
+def test_compare_names_data_sets_and_numbers_of_processes_that_differ(cli):
     copied("other", processes=2, dataset="three")
     lines = [line.split() for line in cli("compare sage other").splitlines()]
     assert [line[1] for line in lines] == ["data", "two", "three"]
     assert [line[-1] for line in lines] == ["processes", "1", "2"]
 
 
-def test_a_finished_run_is_replaced_only_when_told(cli: Cli) -> None:
+def test_a_finished_run_is_replaced_only_when_told(cli):
     files = {path: path.read_bytes() for path in Path("sage").iterdir()}
     small = "train two --fanouts 3 --hidden 4 --epochs 1 --no-plot"
     words = "sage has a finished run; give --overwrite to replace it, or choose another folder"
@@ -293,7 +293,7 @@ def test_a_finished_run_is_replaced_only_when_told(cli: Cli) -> None:
         assert line in cli(small)
 
 
-def test_compare_needs_whole_folders(cli: Cli) -> None:
+def test_compare_needs_whole_folders(cli):
     Path("gcn/log.csv").unlink()
     words = "there is no log gcn/log.csv: the folder was not copied whole"
     assert words in cli.failure("compare gcn")
@@ -304,7 +304,7 @@ def test_compare_needs_whole_folders(cli: Cli) -> None:
         assert words in cli.failure("compare sage")
 
 
-def test_runs_of_different_metrics_are_not_compared(cli: Cli) -> None:
+def test_runs_of_different_metrics_are_not_compared(cli):
     copied("other", metric="worst recall")
     words = "the best epochs of these runs were chosen by accuracy and worst recall"
     assert words in cli.failure("compare other sage")

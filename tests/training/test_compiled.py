@@ -13,7 +13,7 @@ from nodeflow.training import Settings, Trainer
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_a_compiled_model_trains() -> None:
+def test_a_compiled_model_trains():
     plain = train(planted(), FAST.replace(dropout=0.0, epochs=2))
     result = train(planted(), FAST.replace(dropout=0.0, epochs=2, compile=True))
     for one, other in zip(result.records, plain.records, strict=True):
@@ -22,7 +22,7 @@ def test_a_compiled_model_trains() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_a_compiled_model_reads_sparse_rows() -> None:
+def test_a_compiled_model_reads_sparse_rows():
     # more batches than the compiler looks at a function before it looks into those that it calls
     trainer = Trainer(debian(), Settings(compile=True))
     losses = [trainer.step(batch) for batch in islice(trainer.batches, 10)]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _support.cli_tools import Cli, rows_of
+from _support.cli_tools import rows_of
 from _support.run_files import read_state, read_tensors, write_state, write_tensors
 
 from nodeflow.training import load_model
@@ -42,9 +42,7 @@ READERS = {
 
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_file_is_named(
-    name: str, kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_what_is_no_file_is_named(name, kind, run, monkeypatch, cli):
     monkeypatch.chdir(run.parent)
     make, words = PLACES[kind]
     (run / name).unlink()
@@ -57,7 +55,7 @@ def test_what_is_no_file_is_named(
         assert f"{run / name} {words}" in cli.failure("train --config", run / name)
 
 
-def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
+def test_a_link_to_a_file_is_that_file(run, cli):
     for name in READERS:
         (run / name).rename(run.parent / name)
         (run / name).symlink_to(run.parent / name)
@@ -65,7 +63,7 @@ def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
         cli(*command.split(), run)
 
 
-def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cli: Cli) -> None:
+def test_a_new_run_replaces_links_and_refuses_folders(place, run, cli):
     (run / "log.csv").unlink()
     (run / "log.csv").symlink_to("nowhere")
     cli.train(place / "two", run, "--no-plot --overwrite")
@@ -109,7 +107,7 @@ LOG = "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second\n1,0.5,
     ],
     ids=range(10),
 )
-def test_compare_refuses_a_damaged_log(contents: bytes, words: str, run: Path, cli: Cli) -> None:
+def test_compare_refuses_a_damaged_log(contents, words, run, cli):
     (run / "log.csv").write_bytes(LOG.encode())
     facts = json.loads((run / "result.json").read_text())
     (run / "result.json").write_text(json.dumps({**facts, "best_epoch": 2}))
@@ -126,7 +124,7 @@ def test_compare_refuses_a_damaged_log(contents: bytes, words: str, run: Path, c
         {"metric": ["accuracy"]}, {"dataset": 3}, {"versions": []}, {"machine": ["x"]},
     ],
 )  # fmt: skip
-def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, cli: Cli) -> None:
+def test_compare_refuses_a_damaged_result(change, run, cli):
     facts = json.loads((run / "result.json").read_text())
     (run / "result.json").write_text(json.dumps({**facts, **change}))
     assert "result.json is damaged, or no result of a run" in cli.failure("compare", run)
@@ -137,7 +135,7 @@ def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, 
 # runs that were cut off
 
 
-def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
+def test_drafts_of_a_killed_process_go(run, cli):
     data = tomllib.loads((run / "run.toml").read_text())["data"]
     small = ["--fanouts 3 --hidden 4 --epochs 1 --output", run, "--overwrite"]
     for command in (["--resume", run], [data, *small]):
@@ -147,7 +145,7 @@ def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
         assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
 
 
-def test_no_plot_stays_when_a_run_goes_on(data: Path, cli: Cli) -> None:
+def test_no_plot_stays_when_a_run_goes_on(data, cli):
     pytest.importorskip("matplotlib")
     cli.train(data, Path("bare"), "--no-plot")
     cli("train --resume bare")
@@ -164,9 +162,7 @@ def test_no_plot_stays_when_a_run_goes_on(data: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_weights_that_are_no_numbers_are_refused_by_name(
-    number: float, run: Path, cli: Cli
-) -> None:
+def test_weights_that_are_no_numbers_are_refused_by_name(number, run, cli):
     # files whose checksums are right
     checkpoint = run / "checkpoint.safetensors"
     facts, weights = read_tensors(checkpoint)

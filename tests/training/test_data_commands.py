@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from _support.cli_tools import SMALL, Cli, rows_of, status
+from _support.cli_tools import SMALL, rows_of, status
 from _support.pages import ROOT, blocks
 from _support.partition_tools import check_parts
 from _support.run_files import write_tensors
@@ -32,7 +32,7 @@ def scores(text: str) -> list[str]:
     ]
 
 
-def test_from_edges_to_a_trained_model(data: Path, cli: Cli) -> None:
+def test_from_edges_to_a_trained_model(data, cli):
     with np.load(data / "edges.npz") as arrays:
         ends = np.stack([arrays["src"], arrays["dst"]], 1)
     np.savetxt("a.csv", ends[:400], "%d", delimiter=",", header="src,dst", comments="")
@@ -51,7 +51,7 @@ def test_from_edges_to_a_trained_model(data: Path, cli: Cli) -> None:
     cli("evaluate run")
 
 
-def test_options_of_build(cli: Cli) -> None:
+def test_options_of_build(cli):
     Path("e.tsv").write_text("x\t5\tann\tbob\nx\t6\tbob\tcid\n")
     np.save("age.npy", np.arange(3))
     np.save("when.npy", np.arange(2))
@@ -78,7 +78,7 @@ BUILD = {
 
 
 @pytest.mark.parametrize("words", BUILD)
-def test_mistakes_are_one_line(words: str, cli: Cli) -> None:
+def test_mistakes_are_one_line(words, cli):
     Path("e.csv").write_text("0,1\n\n1,-2\n")
     told = cli.failure("build", words, "--output g")
     assert BUILD[words] in told
@@ -86,7 +86,7 @@ def test_mistakes_are_one_line(words: str, cli: Cli) -> None:
     assert not Path("g").exists()
 
 
-def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_data_set_is_built_narrow(data, tmp_path, cli):
     cli("build", data, "--store int8 --output g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
     nodes = torch.arange(120)
@@ -124,7 +124,7 @@ def write(folder: Path, labels: list[str]) -> None:
             )
 
 
-def test_from_tables_to_predictions(cli: Cli) -> None:
+def test_from_tables_to_predictions(cli):
     pytest.importorskip("matplotlib")
     write(Path("people"), [("red", "blue")[v % 2] if v > 3 else "" for v in range(60)])
     printed = cli("info people")
@@ -144,14 +144,12 @@ def test_from_tables_to_predictions(cli: Cli) -> None:
     assert sum(right) >= 54
 
 
-def test_numbers_to_predict(cli: Cli) -> None:
+def test_numbers_to_predict(cli):
     write(Path("people"), [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
     assert "rmse" in cli.train(Path("people"), Path("run"), "--lr 0.1 --epochs 10")
 
 
-def test_the_model_of_the_page_weights_its_means_by_a_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path, monkeypatch):
     """By name from a file, drawn by the column too; the outputs of the first layer beside dense
     matrices.
     """
@@ -192,7 +190,7 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(
     torch.testing.assert_close(model.inference(graph, x), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_parts_hold_the_data_set(data, tmp_path, cli):
     words = [
         "partition",
         data,
@@ -211,7 +209,7 @@ def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
     assert repr(parts) in said
 
 
-def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_partitions_for_a_buffer_are_described(data, tmp_path, cli):
     printed = cli("partition", data, "--parts 4 --output a")
     parts = Partitions.open(tmp_path / "a")
     assert f"edges, {parts.cut:.1%} cut, ndata" in repr(parts)
@@ -238,7 +236,7 @@ def refused_parts(words: str, folder: str, target: str = "", **options: bool) ->
 
 
 @pytest.mark.usefixtures("joined")
-def test_parts_that_cannot_be_trained_on_are_refused() -> None:
+def test_parts_that_cannot_be_trained_on_are_refused():
     out = written_parts("out", "out")
     refused_parts("has edges 'out', but training finds neighbours where", out, links=False)
     bare = written_parts("bare")
@@ -274,7 +272,7 @@ PARTITION = "partition data --output parts --parts 1 --method random --for proce
 
 
 @pytest.mark.usefixtures("joined")
-def test_parts_keep_class_codes(cli: Cli) -> None:
+def test_parts_keep_class_codes(cli):
     """A run numbers them as one process does, or takes them for numbers to predict."""
     columns = {"x": torch.ones(4, 1), "label": torch.tensor([90210, 10001, -1, 90210])}
     Graph.from_edges([0, 1, 2], [1, 2, 3], ndata=columns).save("data")
@@ -289,7 +287,7 @@ def test_parts_keep_class_codes(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("joined")
-def test_parts_keep_classes_that_no_node_has(cli: Cli) -> None:
+def test_parts_keep_classes_that_no_node_has(cli):
     columns = {"x": torch.ones(2, 1), "label": torch.tensor([250, 0])}
     graph = Graph.from_edges([0], [1], ndata=columns)
     names = tuple(map(str, range(1000, 1300)))
@@ -301,7 +299,7 @@ def test_parts_keep_classes_that_no_node_has(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("joined")
-def test_parts_of_another_type_are_refused(cli: Cli) -> None:
+def test_parts_of_another_type_are_refused(cli):
     two_types(Path("data"))
     cli(PARTITION, "--target paper")
     assert _data.read_parts("parts", "paper", links=False).train.tolist() == [0, 1]
@@ -319,14 +317,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES)
-def test_mistakes_of_parts(words: str, cli: Cli) -> None:
+def test_mistakes_of_parts(words, cli):
     two_types(Path("data"))
     command = "partition data --parts 1 --method random --output parts"
     assert MISTAKES[words] in cli.failure(command, words)
     assert not Path("parts").exists()
 
 
-def test_metis_is_what_processes_get(data: Path, cli: Cli) -> None:
+def test_metis_is_what_processes_get(data, cli):
     pytest.importorskip("pymetis")
     cli("partition", data, "--parts 2 --for processes --output a")
     assert GraphParts.open("a").method == "metis"

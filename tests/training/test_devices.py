@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.loader import SentAhead
-from nodeflow.training import Checkpoints, Settings, Trainer
+from nodeflow.training import Checkpoints, Trainer
 from nodeflow.training._processes import find_device
 
 CPU = torch.device("cpu")
@@ -45,7 +44,7 @@ def both(log: Log, **options: Any) -> tuple[NodeFlowLoader, SentAhead]:
     return NodeFlowLoader(*arguments, **options), Noted(*arguments, target=CPU, **options)
 
 
-def test_a_batch_is_sent_before_the_caller_gets_the_one_before() -> None:
+def test_a_batch_is_sent_before_the_caller_gets_the_one_before():
     log = Log()
     for batch in both(log)[1]:
         log.events.append(("step", int(batch.seeds[0])))
@@ -56,7 +55,7 @@ def test_a_batch_is_sent_before_the_caller_gets_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_sent_ahead_are_those_of_the_loader(workers: int) -> None:
+def test_batches_sent_ahead_are_those_of_the_loader(workers):
     plain, ahead = both(Log(), shuffle=True, num_workers=workers, ndata=["x"])
     assert len(plain) == len(ahead) == 4
     for _ in range(2):
@@ -69,7 +68,7 @@ def test_batches_sent_ahead_are_those_of_the_loader(workers: int) -> None:
 
 
 @given(at=st.integers(0, 4), epoch=st.integers(0, 2))
-def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
+def test_the_position_is_that_of_the_caller(at, epoch):
     plain, ahead = both(Log(), shuffle=True)
     for loader in (plain, ahead):
         loader.set_epoch(epoch)
@@ -86,7 +85,7 @@ def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
     assert again.state_dict()["epoch"] == epoch
 
 
-def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_take_a_gpu_each(monkeypatch):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     there = Mock()
@@ -99,7 +98,7 @@ def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
         find_device("cuda", several=True)
 
 
-def test_devices_that_are_not_there() -> None:
+def test_devices_that_are_not_there():
     with pytest.raises(ValueError, match="device must be cpu, cuda, cuda:N or auto, got 'gpu'"):
         Trainer(planted(), FAST.replace(device="gpu"))
     count = torch.cuda.device_count()
@@ -109,7 +108,7 @@ def test_devices_that_are_not_there() -> None:
         Trainer(planted(), FAST.replace(device=f"cuda:{count}"))
 
 
-def test_a_state_of_another_kind_of_device_is_refused() -> None:
+def test_a_state_of_another_kind_of_device_is_refused():
     trainer = Trainer(planted(), FAST)
     state = trainer.state_dict()
     state["random"] = {**state["random"], "cuda": state["random"]["cpu"]}
@@ -133,7 +132,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=gpu) for name in RUNS])
-def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
+def test_a_gpu_learns_what_a_cpu_learns(name):
     settings = RUNS[name].replace(dropout=0.0)
     here = Trainer(planted(), settings).run()
     there = Trainer(planted(), settings.replace(device="cuda")).run()
@@ -145,7 +144,7 @@ def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
 @pytest.mark.parametrize(
     "settings", [pytest.param(FAST, marks=gpu), pytest.param(RUNS["history"], marks=gpu)]
 )
-def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
+def test_a_run_on_a_gpu_goes_on(settings, tmp_path):
     settings = settings.replace(device="cuda", epochs=4)
     wanted = Trainer(planted(), settings).run()
     cut = Trainer(planted(), settings)
@@ -158,7 +157,7 @@ def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sparse", [pytest.param(False, marks=gpu), pytest.param(True, marks=gpu)])
-def test_batches_on_a_gpu_are_those_on_the_cpu(sparse: bool) -> None:
+def test_batches_on_a_gpu_are_those_on_the_cpu(sparse):
     data = planted(sparse=sparse)
     here, there = (Trainer(data, FAST.replace(device=device)) for device in ("cpu", "cuda"))
     assert isinstance(there.batches, SentAhead)

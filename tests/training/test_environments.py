@@ -22,7 +22,7 @@ def started(data: Path, redirections: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirections", ["2>&-", "<&- >&- 2>&-"])
-def test_without_standard_streams(data: Path, redirections: str) -> None:
+def test_without_standard_streams(data, redirections):
     done = started(data, redirections)
     assert done.returncode == 0, done.stdout
     assert (data.parent / "out" / "result.json").is_file()
@@ -30,7 +30,7 @@ def test_without_standard_streams(data: Path, redirections: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_behind_standard_output_is_named(data: Path) -> None:
+def test_a_full_disk_behind_standard_output_is_named(data):
     done = started(data, "> /dev/full")
     assert (
         done.stderr.splitlines()[0]
@@ -47,7 +47,7 @@ def test_a_full_disk_behind_standard_output_is_named(data: Path) -> None:
         *(pytest.param(words, marks=pytest.mark.slow) for words in ("--help", "train --help")),
     ],
 )
-def test_help_that_cannot_be_printed_says_so(options: str, tmp_path: Path) -> None:
+def test_help_that_cannot_be_printed_says_so(options, tmp_path):
     command = f"exec {sys.executable} -m nodeflow {options} > /dev/full"
     done = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, check=False, env=environment()
@@ -73,7 +73,7 @@ def test_help_that_cannot_be_printed_says_so(options: str, tmp_path: Path) -> No
     ],
     ids=["Turkish", "C", "ASCII"],
 )
-def test_other_locales(tmp_path: Path, locale: dict[str, str]) -> None:
+def test_other_locales(tmp_path, locale):
     """Names of classes and columns with letters that the locale has not: trained, saved, read and
     shown.
     """

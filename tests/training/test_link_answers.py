@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import Cli, rows_of, status, train, two_communities
+from _support.cli_tools import rows_of, status, train, two_communities
 from _support.training_tools import FAST, planted
 
 from nodeflow import Graph
@@ -75,7 +75,7 @@ def in_order(
      {"inputs": "embedding", "model": "gcn"}, {"inverse": True, "inputs": "embedding"}],
 )  # fmt: skip
 @pytest.mark.parametrize("side", ["destination", "source"])
-def test_answers_are_the_highest_scores_of_the_rows(change: dict[str, Any], side: str) -> None:
+def test_answers_are_the_highest_scores_of_the_rows(change, side):
     trainer = Trainer(ring(), LINKS.replace(**change))
     trainer.run()
     ids, scores = trainer.top_links([5, 0], 24, side=side)
@@ -89,7 +89,7 @@ def test_answers_are_the_highest_scores_of_the_rows(change: dict[str, Any], side
     assert torch.equal(trainer.top_links([0, 5], 3, relation=1, side=side).ids, ids[[1, 0], 1, :3])
 
 
-def test_without_relations_a_node_is_no_answer_to_itself() -> None:
+def test_without_relations_a_node_is_no_answer_to_itself():
     trainer = Trainer(ring(relations=False), LINKS.replace(decoder="dot", inputs="embedding"))
     trainer.run()
     for with_known in (False, True):
@@ -101,7 +101,7 @@ def test_without_relations_a_node_is_no_answer_to_itself() -> None:
             assert len(wanted) == (23 if with_known else 20)
 
 
-def test_sparse_features_are_compared_as_dense_ones() -> None:
+def test_sparse_features_are_compared_as_dense_ones():
     sparse, dense = (
         Trainer(ring(sparse=one), LINKS.replace(inputs="features")) for one in (True, False)
     )
@@ -109,7 +109,7 @@ def test_sparse_features_are_compared_as_dense_ones() -> None:
     assert torch.equal(sparse.top_links([1]).ids, dense.top_links([1]).ids)
 
 
-def test_what_a_trainer_refuses() -> None:
+def test_what_a_trainer_refuses():
     links = Trainer(ring(), LINKS.replace(inputs="embedding"))
     plain = Trainer(ring(relations=False), LINKS.replace(inputs="embedding"))
     for relation in (2, -1, "texts"):
@@ -176,9 +176,7 @@ def best(place: Path, run: str) -> Trainer:
     return trainer
 
 
-def test_a_table_has_a_row_per_answer_with_names(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_has_a_row_per_answer_with_names(place, capsys):
     np.save(place / "ids.npy", [7, 3])
     rows = predicted(place, "links", "--nodes", str(place / "ids.npy"), "--top", "3")
     assert "out.csv: 2 nodes" in capsys.readouterr().out
@@ -194,7 +192,7 @@ def test_a_table_has_a_row_per_answer_with_names(
     assert rows == wanted
 
 
-def test_numbers_of_all_nodes_and_parquet(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_all_nodes_and_parquet(place, monkeypatch):
     # several pieces, the last one smaller
     monkeypatch.setattr("nodeflow.training._predictions._PIECE", 30)
     trainer = best(place, "links")
@@ -208,7 +206,7 @@ def test_numbers_of_all_nodes_and_parquet(place: Path, monkeypatch: pytest.Monke
     assert [{name: str(value) for name, value in row.items()} for row in stored] == rows
 
 
-def test_one_relation_the_other_side_and_known_edges(place: Path) -> None:
+def test_one_relation_the_other_side_and_known_edges(place):
     trainer = best(place, "links")
     wanted = trainer.top_links(range(24), 4, relation=1, side="source", with_known=True).ids
     for relation in ("writes to", "1"):
@@ -220,7 +218,7 @@ def test_one_relation_the_other_side_and_known_edges(place: Path) -> None:
     assert np.array_equal(np.load(place / "out.npy"), wanted.numpy())
 
 
-def test_fewer_answers_have_fewer_rows_and_no_names_no_columns(place: Path) -> None:
+def test_fewer_answers_have_fewer_rows_and_no_names_no_columns(place):
     rows = predicted(place, "plain", "--top", "100")
     assert list(rows[0]) == ["node", "rank", "answer", "score"]
     assert len(rows) == 24 * 20  # of 24 nodes three are known, and one is the node itself
@@ -230,7 +228,7 @@ def test_fewer_answers_have_fewer_rows_and_no_names_no_columns(place: Path) -> N
     assert (place / "out.csv").read_text().splitlines() == ["node,rank,answer,score"]
 
 
-def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
+def test_the_table_of_a_trainer_is_that_of_the_command(place):
     for run, write in (("links", write_top_links), ("nodes", write_predictions)):
         predicted(place, run)
         write(place / "python.csv", best(place, run))
@@ -259,15 +257,13 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
         ("plain", "--relation 0", "relation must be left out, because the edges of data set "),
     ],
 )
-def test_what_predict_refuses_of_links(
-    run: str, options: str, message: str, place: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_what_predict_refuses_of_links(run, options, message, place, tmp_path, cli):
     shown = cli.failure("predict", place / run, "--output", tmp_path / "x.csv", *options.split())
     assert message in shown
     assert not (tmp_path / "x.csv").exists()
 
 
-def test_directions_without_relations() -> None:
+def test_directions_without_relations():
     """The decoders that docs/link-prediction.md calls directed are, and the others are not."""
     rows = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
     for name in ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp"):

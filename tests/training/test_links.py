@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def wheel(*, relations: bool = True, split: bool = True, features: bool = False)
     )
 
 
-def test_training_edges_and_their_reverses_keep_their_columns() -> None:
+def test_training_edges_and_their_reverses_keep_their_columns():
     """Samplers draw by them, and models of one's own read them."""
     data = wheel(relations=False)
     src, dst = data.graph.edges()
@@ -94,7 +93,7 @@ def test_training_edges_and_their_reverses_keep_their_columns() -> None:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
-def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> None:
+def test_every_decoder_trains_without_an_encoder(decoder, loss):
     result = Trainer(wheel(), LINKS.replace(decoder=decoder, link_loss=loss)).run()
     assert result.metric == "mrr"
     assert result.records[-1].loss < result.records[0].loss
@@ -103,7 +102,7 @@ def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> Non
 
 @pytest.mark.parametrize("loss", [*_choices.LOSSES_OF_PAIRS, *_choices.ALL_NODES])
 @pytest.mark.parametrize("inverse", [False, True])
-def test_every_loss_trains(loss: str, inverse: bool) -> None:
+def test_every_loss_trains(loss, inverse):
     margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}
     trainer = Trainer(
         wheel(), LINKS.replace(decoder="complex", link_loss=loss, inverse=inverse, **margin)
@@ -114,7 +113,7 @@ def test_every_loss_trains(loss: str, inverse: bool) -> None:
 
 
 @pytest.mark.parametrize("model", ["sage", "gcn", "rgcn", "gat", "gin"])
-def test_every_encoder_trains(model: str) -> None:
+def test_every_encoder_trains(model):
     settings = LINKS.replace(model=model, epochs=2, inputs="both", fanouts=(3, 3))
     result = Trainer(wheel(features=True), settings).run()
     assert all(math.isfinite(record.loss) for record in result.records)
@@ -122,7 +121,7 @@ def test_every_encoder_trains(model: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_learns() -> None:
+def test_it_learns():
     """ComplEx can turn by an angle per relation; at random the mean of 1 / rank is about 0.08."""
     settings = LINKS.replace(
         decoder="complex", link_loss="one-vs-all", embedding=32, epochs=60, batch_size=40
@@ -134,7 +133,7 @@ def test_it_learns() -> None:
 
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(direction: str) -> None:
+def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(direction):
     """Only the other true answers are left out, whatever way messages go: rows of the first node
     have many.
     """
@@ -178,7 +177,7 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
 
 @pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
 @pytest.mark.parametrize("corrupt", ["source", "both"])
-def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss: str, corrupt: str) -> None:
+def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss, corrupt):
     sides = {"corrupt": corrupt} if loss == "softmax" else {}
     settings = LINKS.replace(
         decoder="complex", link_loss=loss, inverse=True, batch_size=1000, **sides
@@ -201,7 +200,7 @@ def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss: str, corrupt: st
 # data
 
 
-def test_the_split_is_the_column_or_a_random_one() -> None:
+def test_the_split_is_the_column_or_a_random_one():
     task = Trainer(wheel(), LINKS).task
     assert [len(task.triples[part]) for part in ("train", "val", "test")] == [140, 20, 20]
     assert task.graph.num_edges == 280  # messages go along training edges, in both directions
@@ -215,7 +214,7 @@ def test_the_split_is_the_column_or_a_random_one() -> None:
     )
 
 
-def test_the_fingerprint_is_of_triples_split_and_features() -> None:
+def test_the_fingerprint_is_of_triples_split_and_features():
     made = [wheel(features=True) for _ in range(4)]
     made[1].graph.ndata["feat"] = made[1].graph.ndata["feat"] + 1
     made[2].graph.edata["split"] = made[2].graph.edata["split"].flip(0)
@@ -226,7 +225,7 @@ def test_the_fingerprint_is_of_triples_split_and_features() -> None:
     assert prints[0] == prints[4]
 
 
-def test_graphs_without_relations() -> None:
+def test_graphs_without_relations():
     result = Trainer(wheel(relations=False), LINKS.replace(decoder="dot")).run()
     assert result.task.triples["train"].shape == (140, 2)
     assert result.scores["val"]["mrr"] > 0
@@ -237,7 +236,7 @@ def test_graphs_without_relations() -> None:
         Trainer(wheel(relations=False), LINKS.replace(inverse=True))
 
 
-def test_messages_never_go_along_the_seed_edges() -> None:
+def test_messages_never_go_along_the_seed_edges():
     trainer = Trainer(wheel(features=True), LINKS.replace(model="sage", fanouts=(-1, -1)))
     for batch in trainer.batches:
         asked = {
@@ -251,7 +250,7 @@ def test_messages_never_go_along_the_seed_edges() -> None:
 
 
 @pytest.mark.parametrize(("size", "told"), [(70, False), (140, True)])
-def test_a_step_that_hides_most_edges_is_told(size: int, told: bool) -> None:
+def test_a_step_that_hides_most_edges_is_told(size, told):
     settings = LINKS.replace(model="sage", fanouts=(2, 2), batch_size=size)
     lines = Trainer(wheel(features=True), settings).task.description()
     words = "no message goes along the edges of a step, 100% of all: a smaller --batch-size"
@@ -259,7 +258,7 @@ def test_a_step_that_hides_most_edges_is_told(size: int, told: bool) -> None:
 
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
+def test_ranks_are_those_of_the_rows_of_all_nodes(direction):
     trainer = Trainer(
         wheel(features=True), LINKS.replace(model="sage", direction=direction, epochs=1)
     )
@@ -276,7 +275,7 @@ def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
 # batches
 
 
-def test_of_many_training_edges_some_are_ranked(ranked: Any) -> None:
+def test_of_many_training_edges_some_are_ranked(ranked):
     src, dst = torch.randint(20, (2, 12_000), generator=torch.Generator().manual_seed(0))
     edata = {"split": (torch.arange(12_000) < 10).to(torch.int8)}
     task = Trainer(
@@ -286,7 +285,7 @@ def test_of_many_training_edges_some_are_ranked(ranked: Any) -> None:
     assert [links for links, _ in ranked] == [5_995, 10]
 
 
-def test_seeds_alone() -> None:
+def test_seeds_alone():
     graph = wheel().graph
     batch = _links.NodesOnly(graph)([[5, 3], [3, 8]])
     assert batch.num_flows == 0
@@ -299,7 +298,7 @@ def test_seeds_alone() -> None:
     many.validate()
 
 
-def test_learned_rows_of_all_nodes_are_the_table_itself() -> None:
+def test_learned_rows_of_all_nodes_are_the_table_itself():
     graph = wheel().graph
     inputs = Inputs(wheel().graph.num_nodes, 0, 4)
     whole = _links.NodesOnly(graph)([0] * graph.num_nodes)
@@ -313,13 +312,13 @@ def test_learned_rows_of_all_nodes_are_the_table_itself() -> None:
 
 
 @pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
-def test_a_run_goes_on_bit_for_bit(loss: str, tmp_path: Path) -> None:
+def test_a_run_goes_on_bit_for_bit(loss, tmp_path):
     settings = LINKS.replace(link_loss=loss, dropout=0.2, epochs=2)
     check_goes_on(wheel, settings, [4], tmp_path)
 
 
 @pytest.mark.parametrize("model", ["none", "sage"])
-def test_a_saved_network_comes_back(model: str, tmp_path: Path) -> None:
+def test_a_saved_network_comes_back(model, tmp_path):
     result = Trainer(
         wheel(), LINKS.replace(model=model, decoder="complex", epochs=1, inverse=True)
     ).run()
@@ -329,7 +328,7 @@ def test_a_saved_network_comes_back(model: str, tmp_path: Path) -> None:
     assert all(torch.equal(weights[name], value) for name, value in loaded.state_dict().items())
 
 
-def test_a_model_and_a_loss_of_ones_own() -> None:
+def test_a_model_and_a_loss_of_ones_own():
     def loss(positive: Tensor, negative: Tensor) -> Tensor:
         return (negative.logsumexp(1) - positive).mean()
 
@@ -369,12 +368,12 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
+def test_what_cannot_be(change, message):
     with pytest.raises(ValueError, match=message):
         Trainer(wheel(), LINKS.replace(**change))
 
 
-def test_masks_are_the_split_of_edges() -> None:
+def test_masks_are_the_split_of_edges():
     data = wheel()
     split = data.graph.edata.pop("split")
     masks = {
@@ -403,7 +402,7 @@ CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
+def test_another_setting_gives_another_result(change):
     first = next(iter(change))
     plain = LINKS.replace(**{first: change[first]}) if len(change) > 1 else LINKS
     losses = [
@@ -413,6 +412,6 @@ def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
     assert losses[0] != losses[1]
 
 
-def test_every_setting_of_links_is_tried() -> None:
+def test_every_setting_of_links_is_tried():
     mine = {name for name, (group, *_) in options().items() if group == "link"} - {"n3"}
     assert {name for change in CHANGES for name in change} == mine

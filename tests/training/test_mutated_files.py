@@ -128,7 +128,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
-def test_a_mutated_file_is_the_same_data_or_an_error_that_names_it(name: str, folder: Path) -> None:
+def test_a_mutated_file_is_the_same_data_or_an_error_that_names_it(name, folder):
     read, checked = READERS[name]
     path = folder / name
     random = np.random.default_rng(sum(map(ord, name)))

@@ -113,7 +113,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_predictions_go_by_name(run: str, cli: Cli) -> None:
+def test_predictions_go_by_name(run, cli):
     nodes, edges = people()
     own = write("people", nodes, edges)
     cli("train", own, OPTIONS, RUNS[run], "--output run")
@@ -173,9 +173,7 @@ REFUSED: list[tuple[Change, Change, str]] = [
 
 
 @pytest.mark.parametrize(("of_nodes", "of_edges", "words"), REFUSED, ids=range(10))
-def test_what_has_no_name_in_the_model_is_refused(
-    of_nodes: Change, of_edges: Change, words: str, finished: Path, cli: Cli
-) -> None:
+def test_what_has_no_name_in_the_model_is_refused(of_nodes, of_edges, words, finished, cli):
     nodes, edges = people()
     data = write("other", of_nodes(nodes), of_edges(edges))
     for command in ("evaluate", "predict --output x.csv"):
@@ -192,7 +190,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "run"
 
 
-def test_a_finished_run_is_opened_for_other_data(finished: Path, tmp_path: Path) -> None:
+def test_a_finished_run_is_opened_for_other_data(finished, tmp_path):
     nodes, edges = people()
     other = read_folder(
         write("other", titled(nodes[::-1], "name", "x2", "x1"), edges[::-1]),
@@ -205,7 +203,7 @@ def test_a_finished_run_is_opened_for_other_data(finished: Path, tmp_path: Path)
     assert new.task.dataset.class_names == own.task.dataset.class_names
 
 
-def test_several_labels_per_node_go_by_name(tmp_path: Path, cli: Cli) -> None:
+def test_several_labels_per_node_go_by_name(tmp_path, cli):
     nodes, edges = people()
     several = [
         {**node, "label": f"{node['label']};tame" if i % 2 else node["label"]}
@@ -265,7 +263,7 @@ def papers(types: list[str], relations: list[Any], turned: bool) -> Dataset:
 
 
 @pytest.mark.parametrize("model", ["rgcn", "hgt", "typed"])
-def test_types_and_relations_go_by_name(model: str, cli: Cli) -> None:
+def test_types_and_relations_go_by_name(model, cli):
     papers(TYPES, RELATIONS, turned=False).save("own")
     cli("train own --target paper --output run", OPTIONS, f"--model {model}")
     papers(TYPES[::-1], RELATIONS[::-1], turned=True).save("other")
@@ -277,7 +275,7 @@ def test_types_and_relations_go_by_name(model: str, cli: Cli) -> None:
     assert words in cli.failure("evaluate run --data dropped")
 
 
-def test_the_type_that_was_learned_is_kept(cli: Cli) -> None:
+def test_the_type_that_was_learned_is_kept(cli):
     """Other data may have labels of another type, or of none."""
     own = papers(TYPES, RELATIONS, turned=False)
     own.save("own")
@@ -295,7 +293,7 @@ def test_the_type_that_was_learned_is_kept(cli: Cli) -> None:
     assert "no labels of 'paper'" in cli.failure("evaluate run --data of_authors")
 
 
-def test_names_of_typed_features_go_through_folders() -> None:
+def test_names_of_typed_features_go_through_folders():
     data = papers(TYPES, RELATIONS, turned=False)
     data.save("own")
     assert read_folder("own", labels=False).names_of_features() == data.names_of_features()
@@ -308,7 +306,7 @@ def test_names_of_typed_features_go_through_folders() -> None:
 # links
 
 
-def test_answers_of_learned_rows_go_by_name(cli: Cli) -> None:
+def test_answers_of_learned_rows_go_by_name(cli):
     _, edges = people()
     data = write_edges("own", edges)
     cli("train", data, "--task link --model none --decoder complex --embedding 8 --epochs 5")
@@ -339,7 +337,7 @@ def write_edges(place: str, edges: list[Row]) -> Path:
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli: Cli) -> None:
+def test_parts_have_the_names_of_their_data_set(named, tmp_path, cli):
     """A checkpoint of a run on parts finds its rows in the data set."""
     nodes, edges = people()
     words = {f"p{i}": f"p{i}" if named else str(i) for i in range(40)}
@@ -363,7 +361,7 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
         _data.read_names(parts)
 
 
-def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli) -> None:
+def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path, cli):
     """The same graph, whose kinds of edges were numbered the other way when it was cut."""
     nodes, edges = people()
     other = {"knows": "hates", "hates": "knows"}
@@ -381,7 +379,7 @@ def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli
             assert "its words of edge column 'kind' are" in cli.failure(*run)
 
 
-def test_ids_are_the_names_of_nodes_without_names() -> None:
+def test_ids_are_the_names_of_nodes_without_names():
     """A table of rows learned on ids 0 to 4; names that are integers are the same words."""
 
     def data(count: int, names: tuple[str, ...] | None = None) -> Dataset:
@@ -399,7 +397,7 @@ def test_ids_are_the_names_of_nodes_without_names() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
+def test_columns_are_put_in_the_order_of_the_model(sparse):
     x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     graph = Graph.from_edges(
         [0], [1], num_nodes=2, ndata={"feat": x.to_sparse_csr() if sparse else x}
@@ -417,7 +415,7 @@ def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
     assert Names.from_json(names.to_json()).features == names.features
 
 
-def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() -> None:
+def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out():
     feat = torch.zeros(2, 3)
     x = torch.ones(2, 3)
 
@@ -435,7 +433,7 @@ def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() ->
     assert not features_of(Names.of(data()).align(data(feat=feat)).graph)
 
 
-def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli) -> None:
+def test_categories_that_no_edge_has_keep_their_numbers(tmp_path, cli):
     """The reverses of edges have kinds of their own, after all that the model knows."""
     nodes, edges = people()
     some = [edge for edge in edges if edge["kind"] == edges[0]["kind"]]

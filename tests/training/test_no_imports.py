@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli, status, two_communities
+from _support.cli_tools import SMALL, status, two_communities
 from _support.run_files import run_of
 from _support.training_tools import FAST, planted
 
@@ -63,7 +63,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-def test_a_command_imports_what_its_words_name_alone(command: str, run: Path, cli: Cli) -> None:
+def test_a_command_imports_what_its_words_name_alone(command, run, cli):
     shown = cli.failure(command)
     assert f"run.toml: its model is {NAME!r}, and no file chooses what is imported" in shown
     assert f"--model {NAME}" in shown
@@ -85,9 +85,7 @@ CALLS: dict[str, Callable[..., object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_call_imports_what_its_arguments_name_alone(
-    call: Callable[..., object], run: Path
-) -> None:
+def test_a_call_imports_what_its_arguments_name_alone(call, run):
     with pytest.raises(
         ValueError, match=rf"its model is '{NAME}', and no file chooses .* model='{NAME}' in Python"
     ):
@@ -99,7 +97,7 @@ def test_a_call_imports_what_its_arguments_name_alone(
     assert MODULE in sys.modules
 
 
-def test_what_only_reads_imports_nothing(run: Path, cli: Cli) -> None:
+def test_what_only_reads_imports_nothing(run, cli):
     assert "val accuracy" in cli("compare", run, run)
     state = open_trainer(run, model=NAME).state_dict()
     del sys.modules[MODULE]
@@ -113,9 +111,7 @@ def test_what_only_reads_imports_nothing(run: Path, cli: Cli) -> None:
     assert Settings.from_dict({"model": NAME}, model=NAME).model.name == NAME
 
 
-def test_the_command_finds_modules_of_the_present_folder_only_for_a_model_that_is_named(
-    run: Path, cli: Cli
-) -> None:
+def test_the_command_finds_modules_of_the_present_folder_only_for_a_model_that_is_named(run, cli):
     sys.path[:] = [place for place in sys.path if place]  # undone with the run
     cli.failure("evaluate", run)
     assert "" not in sys.path
@@ -199,7 +195,7 @@ def expect_success(words: list[str]) -> None:
         raise ValueError(words)
 
 
-def test_nothing_that_is_read_runs_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_is_read_runs_code(tmp_path, monkeypatch):
     marker = tmp_path / "code was run"
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)

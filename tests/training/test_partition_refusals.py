@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -31,7 +30,7 @@ def data(folders: Fixed) -> Dataset:
 
 
 @pytest.mark.parametrize("change", [{"storage": "file"}, {"storage": "memory", "partitions": ""}])
-def test_slots_are_those_of_partitions(change: dict[str, Any]) -> None:
+def test_slots_are_those_of_partitions(change):
     with pytest.raises(ValueError, match=r"slots .* is read with storage 'partitions', and"):
         partitioned(Path("parts"), **change)
 
@@ -76,9 +75,9 @@ def other_edges(data: Dataset) -> Dataset:
     ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
 def test_folders_that_do_not_fit(
-    folders: Fixed, data: Dataset, of: Callable[[Dataset], Dataset] | None, name: str, change: dict[str, Any],
-    message: str | None,
-) -> None:  # fmt: skip
+    folders, data, of, name, change,
+    message,
+):  # fmt: skip
     settings = partitioned(folders["in"].parent / name, **change)
     given = data if of is None else of(planted())
     if message is None:
@@ -89,9 +88,7 @@ def test_folders_that_do_not_fit(
     assert "\n" not in str(caught.value)
 
 
-def test_edge_types_must_be_those_of_messages(
-    folders: Fixed, data: Dataset, tmp_path: Path
-) -> None:
+def test_edge_types_must_be_those_of_messages(folders, data, tmp_path):
     graph = data.graph
     graph.edata["other"] = 1 - graph.edata["kind"]
     with pytest.raises(ValueError, match=r"columns are .*'label'\], and .* 'other'\].* write them"):
@@ -113,7 +110,7 @@ def test_edge_types_must_be_those_of_messages(
     train(data, settings)
 
 
-def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
+def test_states_of_other_runs_are_refused(folders, data, tmp_path):
     settings = partitioned(folders["in"])
     state = Trainer(data, settings).state_dict()
     plain = FAST.replace(batch_size=5, epochs=3)
@@ -137,7 +134,7 @@ def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_pat
     Trainer(data, plain).load_state_dict(old)  # of a version that did not know them
 
 
-def test_states_of_other_batches_are_refused(folders: Fixed, data: Dataset) -> None:
+def test_states_of_other_batches_are_refused(folders, data):
     batches = Trainer(data, partitioned(folders["in"])).batches
     assert repr(batches).startswith("PartBatches(PartitionBuffer(2 of 6 parts in memory, ")
     next(iter(batches))

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import Cli, status, train as command
+from _support.cli_tools import status, train as command
 from _support.training_tools import (
     FAST,
     Fixed,
@@ -40,7 +39,7 @@ def data(folders: Fixed) -> Dataset:
 
 
 @pytest.mark.parametrize("order", ["comet", slow("beta"), "dispersed"])
-def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: str) -> None:
+def test_batches_are_those_of_the_states(folders, data, order):
     settings = partitioned(
         folders["in"], order=order, slots=4 if order == "comet" else 3, workers=2
     )
@@ -60,9 +59,7 @@ def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: s
         assert sorted(trained) == sorted(data.train.tolist())
 
 
-def test_epochs_have_different_numbers_of_batches(
-    folders: Fixed, data: Dataset, tmp_path: Path
-) -> None:
+def test_epochs_have_different_numbers_of_batches(folders, data, tmp_path):
     trainer = Trainer(data, partitioned(folders["in"], epochs=6))
     batches = trainer.batches
     counts = [batches.num_batches(epoch) for epoch in range(6)]
@@ -90,7 +87,7 @@ def test_epochs_have_different_numbers_of_batches(
     assert sum(1 for _ in one) == 1  # most states have no training node
 
 
-def test_a_schedule_ends_with_the_last_step(folders: Fixed, data: Dataset) -> None:
+def test_a_schedule_ends_with_the_last_step(folders, data):
     change = {"schedule": "linear", "warmup": 1.5, "accumulate": 2, "batch_size": 3, "epochs": 4}
     trainer = Trainer(data, partitioned(folders["in"], **change))
     rates = []
@@ -112,7 +109,7 @@ def test_a_schedule_ends_with_the_last_step(folders: Fixed, data: Dataset) -> No
     assert trainer.optimizer.param_groups[0]["lr"] == 0
 
 
-def test_the_bar_counts_the_batches_of_the_run(folders: Fixed, data: Dataset) -> None:
+def test_the_bar_counts_the_batches_of_the_run(folders, data):
     trainer = Trainer(data, partitioned(folders["in"], epochs=5))
     counts = [trainer.task.num_batches(epoch) for epoch in range(5)]
     stop_after(trainer, counts[0] + 2)
@@ -135,9 +132,7 @@ def test_the_bar_counts_the_batches_of_the_run(folders: Fixed, data: Dataset) ->
     ],
     ids=str,
 )
-def test_a_run_goes_on_at_any_batch_bit_for_bit(
-    folders: Fixed, data: Dataset, tmp_path: Path, name: str, change: dict[str, Any]
-) -> None:
+def test_a_run_goes_on_at_any_batch_bit_for_bit(folders, data, tmp_path, name, change):
     settings = partitioned(folders[name], epochs=2, **change)
     whole = train(data, settings)
     checkpoints = Checkpoints.every(tmp_path, "1")
@@ -157,7 +152,7 @@ def test_a_run_goes_on_at_any_batch_bit_for_bit(
             )
 
 
-def test_a_run_again_is_the_same_also_from_sparse_features(folders: Fixed, data: Dataset) -> None:
+def test_a_run_again_is_the_same_also_from_sparse_features(folders, data):
     one = train(data, partitioned(folders["in"]))
     other = train(planted(), partitioned(folders["in"]))
     assert same_result(one, replace(train(data, partitioned(folders["in"])), settings=one.settings))
@@ -175,7 +170,7 @@ def test_a_run_again_is_the_same_also_from_sparse_features(folders: Fixed, data:
         assert torch.isin(state_feat.to_dense(), dense).all()
 
 
-def test_all_partitions_in_memory_learn_as_in_memory(folders: Fixed, data: Dataset) -> None:
+def test_all_partitions_in_memory_learn_as_in_memory(folders, data):
     """The nodes of a state are all nodes: every epoch has all training nodes, in batches of the
     same sizes.
     """
@@ -192,7 +187,7 @@ def test_all_partitions_in_memory_learn_as_in_memory(folders: Fixed, data: Datas
     assert scores["partitions"] == pytest.approx(scores["plain"], abs=0.05)
 
 
-def test_another_setting_gives_other_batches(folders: Fixed, data: Dataset) -> None:
+def test_another_setting_gives_other_batches(folders, data):
     changes: tuple[dict[str, Any], ...] = (
         {},
         {"slots": 4},
@@ -218,9 +213,7 @@ def test_another_setting_gives_other_batches(folders: Fixed, data: Dataset) -> N
     ],
     ids=str,
 )
-def test_samplers_and_models(
-    folders: Fixed, data: Dataset, name: str, change: dict[str, Any]
-) -> None:
+def test_samplers_and_models(folders, data, name, change):
     """Learning is better than chance, which is 1/3; estimator weights of a state come from the
     degrees of its graph.
     """
@@ -237,7 +230,7 @@ def test_samplers_and_models(
 # the command
 
 
-def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
+def test_commands(folders, tmp_path, cli):
     folder = tmp_path / "parts"
     run = tmp_path / "run"
     assert status(["partition", folders["data"], "--parts 6 --output", folder]) == 0

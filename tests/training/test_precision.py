@@ -7,12 +7,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import Cli
 from _support.training_tools import FAST, planted, without
 
 from nodeflow import __main__ as command
@@ -30,7 +27,7 @@ def processor(monkeypatch: pytest.MonkeyPatch, kind: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
-def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_narrow_on_a_processor(kind, monkeypatch):
     processor(monkeypatch, kind)
     fast = kind == torch.bfloat16
     data = planted()
@@ -64,8 +61,8 @@ def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.Mo
 
 
 def test_where_products_are_slow_a_model_of_other_products_is_that_of_float32(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     processor(monkeypatch, torch.float32)
     wide, narrow = (
         Trainer(planted(), one.replace(model="gin", epochs=1)).run() for one in (FAST, NARROW)
@@ -73,7 +70,7 @@ def test_where_products_are_slow_a_model_of_other_products_is_that_of_float32(
     assert wide.records[0].loss == narrow.records[0].loss
 
 
-def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_the_command_says_what_was_chosen(data, tmp_path, cli):
     lines = cli.train(data, tmp_path / "run", "--precision bf16").splitlines()
     (line,) = (line for line in lines if line.startswith("precision bf16: "))
     assert "bfloat16" in line
@@ -82,7 +79,7 @@ def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) 
     ]
 
 
-def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch, ranked: Any) -> None:
+def test_decoders_compare_in_float32(monkeypatch, ranked):
     processor(monkeypatch, torch.bfloat16)
     data = planted()
     Trainer(data, NARROW.replace(task="link")).validate()
@@ -107,14 +104,14 @@ def run(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
 
 
 def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     assert run(monkeypatch) == {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
     assert run(monkeypatch, GOMP_SPINCOUNT="5") == {"GOMP_SPINCOUNT": "5"}
     assert run(monkeypatch, OMP_WAIT_POLICY="active") == {"OMP_WAIT_POLICY": "active"}
 
 
-def test_torchs_library_reads_it() -> None:
+def test_torchs_library_reads_it():
     """It prints at its start what it has read."""
     environment = {name: value for name, value in os.environ.items() if name not in WAITING}
     done = subprocess.run(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import Cli
 from test_links import wheel
 from test_typed_training import data as papers
 
@@ -29,7 +27,7 @@ def taken(data: Dataset, **chosen: Any) -> Settings | None:
     return trainer.settings if trainer.recipe else None
 
 
-def test_links_of_relations_without_features_take_the_recipe() -> None:
+def test_links_of_relations_without_features_take_the_recipe():
     trainer = Trainer(wheel(), Settings(**SMALL))
     assert trainer.recipe == KNOWLEDGE.name
     others = KNOWLEDGE.others(_recipes.Sizes(nodes=60, edges=180, steps=1))
@@ -41,7 +39,7 @@ def test_links_of_relations_without_features_take_the_recipe() -> None:
     assert (again.settings, again.recipe) == (trainer.settings, "")
 
 
-def test_values_for_knowledge_graphs_have_no_jump() -> None:
+def test_values_for_knowledge_graphs_have_no_jump():
     """One entity or triple more in a hundred changes a value by 10 percent at most, always in the
     same direction.
     """
@@ -65,7 +63,7 @@ def test_values_for_knowledge_graphs_have_no_jump() -> None:
 
 
 @pytest.mark.parametrize("model", ["typed", "hgt", "rgcn"])
-def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
+def test_models_of_several_types_have_defaults_of_their_own(model):
     trainer = Trainer(papers(), Settings(target="paper", model=model, lr=0.02, hidden=8))
     settings = trainer.settings
     own = _choices.MODELS[model].defaults
@@ -91,7 +89,7 @@ def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
     )
 
 
-def test_learned_rows_begin_the_smaller_the_more_of_them_a_type_has() -> None:
+def test_learned_rows_begin_the_smaller_the_more_of_them_a_type_has():
     """Many rows of deviation 1 are learned by heart; a few small ones hide what tells their nodes
     apart.
     """
@@ -120,7 +118,7 @@ def test_learned_rows_begin_the_smaller_the_more_of_them_a_type_has() -> None:
         {"decoder": "complex"}, {"link_loss": "one-vs-all", "model": "none"}, {"edge_type": "relation"},
     ],
 )  # fmt: skip
-def test_what_is_chosen_takes_the_place_of_its_own(chosen: dict[str, Any]) -> None:
+def test_what_is_chosen_takes_the_place_of_its_own(chosen):
     settings = taken(wheel(), **chosen)
     assert settings is not None
     assert {name: settings.by_name()[name] for name in chosen} == chosen
@@ -134,11 +132,11 @@ def test_what_is_chosen_takes_the_place_of_its_own(chosen: dict[str, Any]) -> No
         {"link_loss": "k-vs-all", "model": "none"},
     ],
 )  # fmt: skip
-def test_another_model_decoder_or_loss_is_no_such_recipe(chosen: dict[str, Any]) -> None:
+def test_another_model_decoder_or_loss_is_no_such_recipe(chosen):
     assert taken(wheel(), **chosen) is None
 
 
-def test_other_data_take_none() -> None:
+def test_other_data_take_none():
     assert taken(wheel(features=True)) is None
     assert taken(wheel(relations=False)) is None
     renamed = wheel()
@@ -149,7 +147,7 @@ def test_other_data_take_none() -> None:
     assert settings.graph.edge_type == "colour"
 
 
-def test_parts_of_your_own_take_none() -> None:
+def test_parts_of_your_own_take_none():
     parts: list[dict[str, Any]] = [
         {"model": GraphSAGE(8, 4, 8, num_layers=2)},
         {"optimizer": lambda parameters: torch.optim.SGD(parameters, lr=0.1)},
@@ -159,14 +157,14 @@ def test_parts_of_your_own_take_none() -> None:
         assert Trainer(wheel(), Settings(**SMALL), **part).recipe == ""
 
 
-def test_nodes_take_none() -> None:
+def test_nodes_take_none():
     labelled = wheel()
     labelled.graph.ndata["label"] = torch.arange(60) % 2
     data = replace(labelled, train=list(range(30)), val=list(range(30, 60)), num_classes=2)
     assert Trainer(data, Settings(epochs=1)).recipe == ""
 
 
-def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -> None:
+def test_the_command_says_so_and_writes_what_it_took(tmp_path, cli):
     wheel().save(tmp_path / "data")
     words = ["--task link --epochs 2 --embedding 8 --output run"]
     shown = cli("train data", *words)

@@ -41,7 +41,7 @@ LINKS = ["--task link --model none --link-loss one-vs-all --inputs embedding --e
 
 
 @pytest.mark.parametrize("options", [SMALL, LINKS], ids=["nodes", "links"])
-def test_a_run_is_the_same_again(options: list[str], data: Path, cli: Cli) -> None:
+def test_a_run_is_the_same_again(options, data, cli):
     cli("train", data, "--output run --no-plot", *options)
     before = contents(Path("run"))
     lines = cli("reproduce run").splitlines()
@@ -50,7 +50,7 @@ def test_a_run_is_the_same_again(options: list[str], data: Path, cli: Cli) -> No
 
 
 @pytest.mark.usefixtures("run")
-def test_the_first_difference_is_named(cli: Cli) -> None:
+def test_the_first_difference_is_named(cli):
     change(2, 3, "0.125")
     words = "the batches are the same, the losses not: first at epoch 2, batch 0 (loss "
     assert cli.differs("reproduce run")[-1].startswith(words)
@@ -65,7 +65,7 @@ def test_the_first_difference_is_named(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_steps_that_do_not_come_are_no_agreement(cli: Cli) -> None:
+def test_steps_that_do_not_come_are_no_agreement(cli):
     text = TRACE.read_text()
     for changed, line in (
         (text.splitlines()[0], "of 0 steps of the earlier run, 0 came"),
@@ -75,9 +75,7 @@ def test_steps_that_do_not_come_are_no_agreement(cli: Cli) -> None:
         assert cli.differs("reproduce run")[-1].startswith(line)
 
 
-def test_runs_of_several_processes_and_seeds_are_refused(
-    run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_several_processes_and_seeds_are_refused(run, cli, monkeypatch):
     settings = run / "run.toml"
     text = settings.read_text()
     settings.write_text("processes = 2\n" + text)
@@ -90,7 +88,7 @@ def test_runs_of_several_processes_and_seeds_are_refused(
     assert "--seeds is for one process" in cli.failure("train debian --seeds 2")
 
 
-def test_other_scores_and_versions_are_said(run: Path, cli: Cli) -> None:
+def test_other_scores_and_versions_are_said(run, cli):
     facts = json.loads((run / "result.json").read_text())
     facts["versions"]["torch"] = "1.0"
     facts["scores"]["test"]["accuracy"] = 2.0
@@ -100,7 +98,7 @@ def test_other_scores_and_versions_are_said(run: Path, cli: Cli) -> None:
     assert re.fullmatch(r"test accuracy is .*, was 2\.0", lines[-1])
 
 
-def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one() -> None:
+def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one():
     settings = FAST.replace(epochs=3, batch_size=5)
     whole, half, other = (Trainer(planted(), settings) for _ in range(3))
     whole.run()
@@ -111,7 +109,7 @@ def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one() -> None:
     assert other.trace.steps == whole.trace.steps
 
 
-def test_seeds_are_summed_up(data: Path, cli: Cli) -> None:
+def test_seeds_are_summed_up(data, cli):
     words = ["train", data, *SMALL, "--seeds 3 --seed 5 --no-plot --output runs"]
     lines = cli(*words).splitlines()[-3:]
     values = []

@@ -42,27 +42,27 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
+def test_a_run_goes_on_from_any_step(name, tmp_path):
     run = RUNS[name].replace(epochs=3)
     steps = 3 * len(Trainer(planted(), run).batches)
     for workers, step in enumerate({1, 2, steps // 2, steps - 1}):
         check_goes_on(planted, run, [step], tmp_path, workers=workers)
 
 
-def test_early_stopping_stops() -> None:
+def test_early_stopping_stops():
     trainer = Trainer(planted(), FAST.replace(patience=2, epochs=40))
     result = trainer.run()
     assert len(result.records) == result.best_epoch + 2 < 40
     assert trainer.is_finished
 
 
-def test_a_stop_within_accumulated_gradients_waits_for_the_step(tmp_path: Path) -> None:
+def test_a_stop_within_accumulated_gradients_waits_for_the_step(tmp_path):
     trainer = Trainer(planted(), RUNS["schedule"], checkpoints=Checkpoints(tmp_path, epochs=0))
     assert stopped_at(trainer, 4)
     assert trainer.batches_done == 6
 
 
-def test_states_of_other_runs_are_refused() -> None:
+def test_states_of_other_runs_are_refused():
     cosine = FAST.replace(schedule="cosine")
     for data, first, other, message in (
         (
@@ -92,7 +92,7 @@ def gentle(parameters: Any) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr=0.1)
 
 
-def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> None:
+def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path):
     own: dict[str, Any] = {"loss": crude, "optimizer": gentle, "metrics": [named("f1_macro")]}
     settings = without(FAST, "lr")
     wanted = Trainer(planted(), settings, **own).run()
@@ -115,12 +115,12 @@ def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> 
     ("interval", "epochs", "minutes"),
     [("2", 2, 0), ("10min", 0, 10), ("0.5 min", 0, 0.5), ("0", 0, 0)],
 )
-def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -> None:
+def test_intervals(interval, epochs, minutes, tmp_path):
     made = Checkpoints.every(tmp_path, interval)
     assert (made.epochs, made.minutes) == (epochs, minutes)
 
 
-def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_saved_when_it_is_time(tmp_path, monkeypatch):
     saved: list[tuple[int, int]] = []
 
     class Noted(Checkpoints):
@@ -163,9 +163,7 @@ trees = st.recursive(
     shape=st.lists(st.integers(0, 3), max_size=3),
     kind=st.sampled_from(["float32", "int64", "uint8"]),
 )
-def test_a_state_comes_back_as_it_was(
-    tree: Any, shape: list[int], kind: str, tmp_path_factory: Any
-) -> None:
+def test_a_state_comes_back_as_it_was(tree, shape, kind, tmp_path_factory):
     path = tmp_path_factory.mktemp("state") / "s.safetensors"
     tensor = torch.arange(torch.Size(shape).numel()).reshape(shape).to(getattr(torch, kind))
     write_state(
@@ -179,7 +177,7 @@ def test_a_state_comes_back_as_it_was(
 
 
 @pytest.mark.parametrize("tree", [{"tensor": "none"}, {"dict": 3}, {"a": 1, "b": 2}])
-def test_a_state_that_is_none_is_named(tree: Any, tmp_path: Path) -> None:
+def test_a_state_that_is_none_is_named(tree, tmp_path):
     write_tensors(tmp_path / "s.safetensors", {}, tree)
     with pytest.raises(
         ValueError, match=r"s\.safetensors does not hold the state that it says it holds"
@@ -187,7 +185,7 @@ def test_a_state_that_is_none_is_named(tree: Any, tmp_path: Path) -> None:
         read_state(tmp_path / "s.safetensors")
 
 
-def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
+def test_what_a_state_cannot_hold(tmp_path):
     with pytest.raises(
         TypeError, match=r"a state holds tensors, numbers, strings and None, got set at state\.a\.1"
     ):
@@ -196,9 +194,7 @@ def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "name"), [(Path, "open"), (os, "fsync"), (Path, "replace")])
-def test_a_full_disk_keeps_the_last_state(
-    place: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_the_last_state(place, name, tmp_path, monkeypatch):
     trainer = Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path))
 
     trainer.run()
@@ -238,9 +234,7 @@ def check_cut_run(tmp_path: Path, cli: Cli) -> None:
     )
 
 
-def test_sigterm_saves_the_state_and_resume_goes_on(
-    data: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sigterm_saves_the_state_and_resume_goes_on(data, tmp_path, cli, monkeypatch):
     options = [str(data), *SMALL, "--no-plot", "--workers", "2"]
     assert status(["train", *options, "--output", str(tmp_path / "whole")]) == 0
     step = Trainer.step
@@ -263,7 +257,7 @@ def test_sigterm_saves_the_state_and_resume_goes_on(
 
 
 @pytest.mark.slow
-def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path) -> None:
+def test_fifty_kills_at_random_moments_change_nothing(data, tmp_path):
     assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
     wanted = (tmp_path / "whole" / "checkpoint.safetensors").read_bytes()
     before = time.monotonic()
@@ -299,7 +293,7 @@ def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path
         assert (cut / "checkpoint.safetensors").read_bytes() == wanted
 
 
-def test_a_state_that_is_gone_is_said(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_state_that_is_gone_is_said(data, tmp_path, cli):
     run = tmp_path / "run"
     cli.train(data, run, "--no-plot", "--checkpoint-every", "2")
     (run / STATE).unlink()
@@ -318,7 +312,7 @@ def test_a_state_that_is_gone_is_said(data: Path, tmp_path: Path, cli: Cli) -> N
     assert (run / "checkpoint.safetensors").read_bytes() == files["checkpoint.safetensors"]
 
 
-def test_a_model_of_the_users_own_goes_on(tmp_path: Path) -> None:
+def test_a_model_of_the_users_own_goes_on(tmp_path):
     def trainer(**options: Any) -> Trainer:
         torch.manual_seed(4)
         return Trainer(

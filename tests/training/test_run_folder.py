@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, rows_of
+from _support.cli_tools import rows_of
 from _support.run_files import read_tensors, write_tensors
 from _support.training_tools import FAST, planted, train, without
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nodeflow
-from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model, save
+from nodeflow.nn import GCN, VRGCN, GraphSAGE, VRGraphSAGE, VRModel
+from nodeflow.training import Checkpoints, Network, Trainer, load_model, save
 from nodeflow.training._folder import output_folder
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN, VRGraphSAGE, VRGCN])
-def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: Path) -> None:
+def test_a_saved_model_gives_the_same_outputs(kind, tmp_path):
     data = planted()
     model = "sage" if kind in (GraphSAGE, VRGraphSAGE) else "gcn"
     settings = FAST.replace(sampler="cv") if issubclass(kind, VRModel) else FAST
@@ -49,7 +49,7 @@ def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: P
     assert isinstance(load_model(str(tmp_path / "checkpoint.safetensors")), Network)
 
 
-def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
+def test_the_files_of_a_run(result, tmp_path):
     folder = tmp_path / "a" / "b"
     written = save(result, folder)
     assert written == [
@@ -110,9 +110,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_a_title_adds_the_picture_and_old_files_are_replaced(
-    result: Result, tmp_path: Path
-) -> None:
+def test_a_title_adds_the_picture_and_old_files_are_replaced(result, tmp_path):
     pytest.importorskip("matplotlib")
     (tmp_path / "log.csv").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
@@ -128,9 +126,7 @@ def test_a_title_adds_the_picture_and_old_files_are_replaced(
 @pytest.mark.parametrize(
     "failing", ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json"]
 )
-def test_when_a_file_cannot_be_written_none_is(
-    failing: str, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_a_file_cannot_be_written_none_is(failing, result, tmp_path, monkeypatch):
     def full(method):
         def call(self: Path, *args, **kwargs):
             if failing in self.name:
@@ -153,8 +149,8 @@ def test_when_a_file_cannot_be_written_none_is(
 
 
 def test_a_save_that_is_cut_off_between_two_files_leaves_no_finished_run(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    result, tmp_path, monkeypatch
+):
     save(result, tmp_path)
     rename = Path.replace
 
@@ -173,14 +169,14 @@ def test_a_save_that_is_cut_off_between_two_files_leaves_no_finished_run(
     }
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(result: Result, tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_a_file_is_refused(result, tmp_path):
     (tmp_path / "result.json").mkdir()
     with pytest.raises(IsADirectoryError, match=r"result\.json: it is a folder"):
         save(result, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
-def test_output_folder() -> None:
+def test_output_folder():
     probe = Path(".probe")
     probe.write_text("a user's own")
     with output_folder(Path()):
@@ -205,7 +201,7 @@ def test_output_folder() -> None:
     assert probe.read_text() == "a user's own"
 
 
-def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
+def test_equal_runs_write_equal_files(result, tmp_path):
     contents = {
         tuple(path.read_bytes() for path in save(result, tmp_path / str(i))) for i in range(20)
     }
@@ -215,7 +211,7 @@ def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
 # damaged checkpoints
 
 
-def test_a_missing_checkpoint(tmp_path: Path) -> None:
+def test_a_missing_checkpoint(tmp_path):
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         load_model(tmp_path / "no.safetensors")
     with pytest.raises(IsADirectoryError, match="must be a file, but it is a folder"):
@@ -223,7 +219,7 @@ def test_a_missing_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
-def test_a_checkpoint_cut_short(cut: int, result: Result, tmp_path: Path) -> None:
+def test_a_checkpoint_cut_short(cut, result, tmp_path):
     checkpoint = save(result, tmp_path)[0]
     checkpoint.write_bytes(checkpoint.read_bytes()[:cut])
     with pytest.raises(
@@ -232,7 +228,7 @@ def test_a_checkpoint_cut_short(cut: int, result: Result, tmp_path: Path) -> Non
         load_model(checkpoint)
 
 
-def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
+def test_a_checkpoint_of_something_else(result, tmp_path):
     other = tmp_path / "other.safetensors"
     save_file({"x": torch.ones(1)}, other)
     with pytest.raises(ValueError, match="is no checkpoint of a training run"):
@@ -262,7 +258,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
             load_model(other)
 
 
-def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
+def test_a_model_of_the_users_own_is_not_made_again(tmp_path):
     result = Trainer(
         planted(), without(FAST.replace(epochs=1), "hidden", "dropout"), model=GraphSAGE(3, 5, 3)
     ).run()
@@ -281,7 +277,7 @@ def flipped(contents: bytes, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.safetensors"])
-def test_no_bit_of_a_file_of_tensors_flips_in_silence(name: str, tmp_path: Path) -> None:
+def test_no_bit_of_a_file_of_tensors_flips_in_silence(name, tmp_path):
     trainer = Trainer(
         planted(), FAST.replace(epochs=1, hidden=4), checkpoints=Checkpoints(tmp_path)
     )
@@ -307,7 +303,7 @@ CHECKPOINT = "checkpoint.safetensors"
 READ = ("evaluate one", "predict one --output o.csv")
 
 
-def test_the_checkpoint_of_another_run_is_refused(data: Path, cli: Cli) -> None:
+def test_the_checkpoint_of_another_run_is_refused(data, cli):
     for name, options in {"one": "--seed 0", "wide": "--hidden 9", "seed": "--seed 5"}.items():
         cli.train(data, Path(name), "--no-plot", options)
     own = Path("one", CHECKPOINT).read_bytes()
@@ -328,7 +324,7 @@ def test_the_checkpoint_of_another_run_is_refused(data: Path, cli: Cli) -> None:
     cli("evaluate one")
 
 
-def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(data: Path, cli: Cli) -> None:
+def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(data, cli):
     """With the same settings and shapes; --data, which allows other data, does not allow another
     run.
     """
@@ -357,7 +353,7 @@ def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(data: Path,
     cli("train --resume one")
 
 
-def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data: Path, cli: Cli) -> None:
+def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data, cli):
     cli.train(data, Path("run"), "--no-plot")
     np.save(data / "features.npy", np.load(data / "features.npy") + 1)
     assert "was not trained on data set 'two' as" in cli.failure("evaluate run")

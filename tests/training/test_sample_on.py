@@ -4,9 +4,6 @@ refused.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from _support.training_tools import FAST, planted, same_result
 from test_links import LINKS, wheel
@@ -25,7 +22,7 @@ from nodeflow.training import Settings, Trainer
     ],
     ids=str,
 )  # fmt: skip
-def test_nodes(change: dict[str, Any], tmp_path: Path) -> None:
+def test_nodes(change, tmp_path):
     planted().save(tmp_path / "data")
     settings = FAST.replace(epochs=2, **change)
     trainer = Trainer(read_folder(tmp_path / "data"), settings.replace(sample_on="device"))
@@ -34,14 +31,14 @@ def test_nodes(change: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("direction", ["in", "both"])
-def test_links(direction: str) -> None:
+def test_links(direction):
     settings = LINKS.replace(model="sage", direction=direction, epochs=2)
     trainer = Trainer(wheel(), settings.replace(sample_on="device"))
     assert trainer.task.loader.sampler.backend == "torch on cpu"
     assert same_result(Trainer(wheel(), settings).run(), trainer.run())
 
 
-def test_draws_without_a_form_in_torch_are_refused() -> None:
+def test_draws_without_a_form_in_torch_are_refused():
     for change in ({"sampler": "shadow", "fanouts": (3,)}, {"task": "link", "model": "none"}):
         with pytest.raises(ValueError, match=r"sample_on .* is read with"):
             Settings(sample_on="device", **change)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import Cli, status
+from _support.cli_tools import status
 from _support.run_files import read_run, run_of
 from _support.training_tools import FAST, planted, with_columns
 
@@ -35,13 +35,13 @@ from nodeflow.training import (
 )
 
 
-def test_usual_fanouts_are_those_of_the_sampler() -> None:
+def test_usual_fanouts_are_those_of_the_sampler():
     assert Settings().sampler.fanouts == (10, 10)
     assert Settings(sampler="fastgcn").sampler.fanouts == (512, 512)
     assert Settings(fanouts=[3, 2]).sampler.fanouts == (3, 2)
 
 
-def test_a_file_holds_all_settings(tmp_path: Path) -> None:
+def test_a_file_holds_all_settings(tmp_path):
     settings = FAST.replace(seed=-(2**62), lr=1 / 3, sampler_options={"replace": True, "prob": 'a "b"\n'},
         model_options={"order": "transform"}, metric="f1_macro", residual=True,
     )  # fmt: skip
@@ -60,9 +60,18 @@ def test_a_file_holds_all_settings(tmp_path: Path) -> None:
         ("epochs = ", "is no TOML"),
     ],
 )
-def test_a_wrong_file_of_settings(text: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_file_of_settings(text, message, tmp_path):
     (tmp_path / "run.toml").write_text(text)
     with pytest.raises(ValueError, match=rf"run\.toml.*{message}"):
+        read_run(tmp_path)
+
+
+def test_a_file_of_before_that_packed_nothing_is_read(tmp_path):
+    run = "fanouts = [3, 3]\n\n[storage]\nkind = 'lookahead'\npack = '{}'\n"
+    (tmp_path / "run.toml").write_text(run.format(""))
+    assert read_run(tmp_path).settings == Settings(fanouts=(3, 3), storage="lookahead")
+    (tmp_path / "run.toml").write_text(run.format("/scratch"))
+    with pytest.raises(ValueError, match=r"there is no setting 'storage.pack' \(= '/scratch'\)"):
         read_run(tmp_path)
 
 
@@ -159,15 +168,13 @@ def reads() -> Iterator[set[str]]:
         del _fields.Group.__getattribute__
 
 
-def test_other_values_are_of_all_settings() -> None:
+def test_other_values_are_of_all_settings():
     assert set(OTHER) == set(_settings.FIELDS)
     assert all(OTHER[name] != one.default for name, (_, one) in _settings.FIELDS.items())
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_setting_is_read_or_refused(
-    run: str, folders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_is_read_or_refused(run, folders, monkeypatch):
     own = ModuleType("own_of_this_test")
     own.make = GraphSAGE  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, own.__name__, own)
@@ -210,7 +217,7 @@ def test_a_setting_is_read_or_refused(
     }
 
 
-def test_changes_leave_out_what_they_leave_unread() -> None:
+def test_changes_leave_out_what_they_leave_unread():
     links = Settings(task="link", decoder="complex", link_loss="margin", margin=9, lr=0.1)
     assert links.replace(link_loss="softmax") == Settings(task="link", decoder="complex", lr=0.1)
     assert links.replace(task="auto") == Settings(lr=0.1)
@@ -223,7 +230,7 @@ def test_changes_leave_out_what_they_leave_unread() -> None:
     assert Settings.from_dict({"margin": 9}, task="link", link_loss="margin").link.margin == 9
 
 
-def test_settings_by_group() -> None:
+def test_settings_by_group():
     one = Settings(
         task="link", decoder="complex", link_loss="margin", margin=9, model="gcn", hidden=32
     )
@@ -244,7 +251,7 @@ def test_settings_by_group() -> None:
         one.model.hidden = 3  # type: ignore[misc]
 
 
-def test_choices_are_those_that_are_made() -> None:
+def test_choices_are_those_that_are_made():
     """Names and traits are written without torch; what they stand for is elsewhere."""
     assert list(_choices.MODELS) == list(_models.MODELS)
     for name, kind in _models.MODELS.items():
@@ -264,7 +271,7 @@ def test_choices_are_those_that_are_made() -> None:
     assert Settings().compute.halo == HALO
 
 
-def test_the_command_has_the_choices_of_the_package(cli: Cli) -> None:
+def test_the_command_has_the_choices_of_the_package(cli):
     for option, choices in {
         "partition --method": ["random", "train-first", "metis", "ranges", "hash"],
         "partition --edges": ["in", "out"],
@@ -276,7 +283,7 @@ def test_the_command_has_the_choices_of_the_package(cli: Cli) -> None:
         assert sorted(shown.split(",")) == sorted(choices)
 
 
-def test_rules_name_settings() -> None:
+def test_rules_name_settings():
     for name in _settings.FIELDS:
         for several in _settings.conditions_of(name):
             assert {key for condition in several for key in condition} <= {

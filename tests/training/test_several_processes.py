@@ -181,7 +181,7 @@ def outcome_on_parts(name: str, file: str) -> Any:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ON_PARTS)
-def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
+def test_parts_train_what_the_whole_does(name, found):
     first, second = (one[3][name] for one in found)
     assert first == second | {"seeds": first["seeds"]}
     settings = ON_PARTS[name]
@@ -208,9 +208,7 @@ def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", RUNS)
-def test_two_processes_train_what_one_trains_with_twice_the_batch(
-    name: str, found: list[Any]
-) -> None:
+def test_two_processes_train_what_one_trains_with_twice_the_batch(name, found):
     first, second = (one[0][name] for one in found)
     assert first == second | {"seeds": first["seeds"]}
     whole = outcome(RUNS[name].replace(batch_size=2 * RUNS[name].sampler.batch_size))
@@ -236,7 +234,7 @@ def refusals() -> list[str]:
     return [*found, str(caught.value)]
 
 
-def test_runs_that_several_processes_cannot_share_are_refused_on_all(found: list[Any]) -> None:
+def test_runs_that_several_processes_cannot_share_are_refused_on_all(found):
     assert found[0][1] == found[1][1]
     reasons = [
         "'saint' .* several processes: a batch is one subgraph", "'cluster' .* several", "'cv' .* the history",
@@ -259,7 +257,7 @@ def stopping(rank: int) -> list[int]:
     return [trainer.epoch, trainer.batches_done]
 
 
-def test_all_stop_at_the_same_batch(found: list[Any]) -> None:
+def test_all_stop_at_the_same_batch(found):
     assert [one[2] for one in found] == [[1, 2], [1, 2]]
 
 
@@ -273,7 +271,7 @@ def means(rank: int) -> list[float | None]:
     return [None if each.grad is None else each.grad.item() for each in (both, one, none)]
 
 
-def test_gradients_are_averaged_where_any_process_has_some(found: list[Any]) -> None:
+def test_gradients_are_averaged_where_any_process_has_some(found):
     assert [one[4] for one in found] == [[0.5, 0.5, None]] * 2
 
 
@@ -292,7 +290,7 @@ def failing(rank: int) -> list[str]:
     return errors
 
 
-def test_an_error_of_one_process_is_named_to_the_others(found: list[Any]) -> None:
+def test_an_error_of_one_process_is_named_to_the_others(found):
     for failed in range(2):
         assert found[failed][5][failed] == "OSError: the disk is full"
         assert found[1 - failed][5][failed].startswith(f"PeerError: rank {failed} failed")

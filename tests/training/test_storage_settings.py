@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, status, train as command, two_communities
+from _support.cli_tools import status, train as command, two_communities
 from _support.own_rows import OwnRows
 from _support.training_tools import (
     FAST,
@@ -82,9 +82,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ],
     ids=str,
 )
-def test_the_run_is_the_same_byte_for_byte(
-    folders: dict[str, Path], data: str, change: dict[str, Any]
-) -> None:
+def test_the_run_is_the_same_byte_for_byte(folders, data, change):
     settings = SHORT.replace(storage="file", **change)
     plain = train(read_folder(folders[data]), settings.replace(storage="memory"))
     for kind in STORED:
@@ -97,7 +95,7 @@ def test_the_run_is_the_same_byte_for_byte(
 
 
 @pytest.mark.slow
-def test_links_with_features(folders: dict[str, Path]) -> None:
+def test_links_with_features(folders):
     links = SHORT.replace(
         task="link", embedding=8, fanouts=(4,), negatives=8, epochs=1, batch_size=256
     )
@@ -108,7 +106,7 @@ def test_links_with_features(folders: dict[str, Path]) -> None:
         assert stored.scores["test"]["mrr"] == pytest.approx(plain.scores["test"]["mrr"], rel=1e-3)
 
 
-def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
+def test_features_are_read_and_not_kept(folders):
     """Reads of one epoch, in rows: every row of every batch; those that are not hot; and every row
     once.
     """
@@ -132,7 +130,7 @@ def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
     assert read["lookahead"] <= read["cached"] + 200  # rows that were read when the cache was made
 
 
-def test_the_plan_takes_no_more_memory_than_the_rows(folders: dict[str, Path]) -> None:
+def test_the_plan_takes_no_more_memory_than_the_rows(folders):
     """8 bytes for each of the rows of a batch: a few KB foresee 16 batches, the least, and 1 MB all
     37.
     """
@@ -146,7 +144,7 @@ def test_the_plan_takes_no_more_memory_than_the_rows(folders: dict[str, Path]) -
         assert same_training(plain, trainer.run())
 
 
-def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
+def test_rows_of_ones_own(folders):
     """A column that is ``Rows`` stays where it lies, whatever the storage."""
     plain = train(planted(), SHORT)
     for kind in ("memory", *STORED):
@@ -161,9 +159,7 @@ def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("kind", [slow(kind) if kind != "lookahead" else kind for kind in STORED])
-def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
-    kind: str, folders: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_run_goes_on_bit_for_bit_also_with_another_storage(kind, folders, tmp_path):
     data = folders["float32"]
     settings = FAST.replace(epochs=3, storage=kind, memory="1 KB")
     whole = train(read_folder(data), settings)
@@ -185,7 +181,7 @@ def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
         assert same_result(whole, replace(result, settings=settings)) or other == "memory"
 
 
-def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_state_of_other_features_is_refused(folders, tmp_path):
     state = Trainer(read_folder(folders["float32"]), SHORT.replace(storage="file")).state_dict()
     feat = planted().graph.ndata["feat"].clone()
     feat[299, 2] += 1
@@ -195,7 +191,7 @@ def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path
         other.load_state_dict(state)
 
 
-def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+def test_commands_with_a_storage(folders, tmp_path, cli):
     outputs = {}
     printed = {}
     for kind in ("memory", "cached", "lookahead"):
@@ -219,7 +215,7 @@ def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, cli: 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("kind", STORED)
-def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
+def test_a_gpu_learns_the_same(kind, folders):
     settings = SHORT.replace(device="cuda", dropout=0.0)
     plain = train(read_folder(folders["float32"]), settings)
     stored = train(read_folder(folders["float32"]), settings.replace(storage=kind, memory="1 KB"))
@@ -260,15 +256,13 @@ def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
     ],
     ids=str,
 )
-def test_data_and_settings_that_do_not_fit(
-    folders: dict[str, Path], data: str, change: dict[str, Any], message: str
-) -> None:
+def test_data_and_settings_that_do_not_fit(folders, data, change, message):
     with pytest.raises(ValueError, match=message) as caught:
         Trainer(read_folder(folders[data]), FAST.replace(**{"storage": "file", **change}))
     assert "\n" not in str(caught.value)
 
 
-def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> None:
+def test_features_in_memory_say_how_to_save_them(tmp_path, cli):
     for kind in STORED:
         arguments = [
             two_communities(tmp_path / kind),
@@ -283,7 +277,7 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> No
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_while_training(folders, tmp_path):
     planted().save(tmp_path / "cut")
     trainer = Trainer(
         read_folder(tmp_path / "cut"), FAST.replace(storage="lookahead", memory="60 B")
@@ -302,9 +296,7 @@ def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_pat
     rows=strategies.integers(0, 40), width=strategies.integers(1, 5), piece=strategies.integers(1, 200),
     kinds=strategies.tuples(*[strategies.sampled_from([torch.float16, torch.float32, torch.float64])] * 2),
 )  # fmt: skip
-def test_features_are_hashed_and_searched_in_pieces(
-    rows: int, width: int, piece: int, kinds: tuple[torch.dtype, torch.dtype]
-) -> None:
+def test_features_are_hashed_and_searched_in_pieces(rows, width, piece, kinds):
     column = torch.randn(rows, width, generator=torch.Generator().manual_seed(rows)).to(kinds[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nodeflow.training._graph._PIECE", piece)
@@ -315,7 +307,7 @@ def test_features_are_hashed_and_searched_in_pieces(
             assert FeatureRows(OwnRows(column), kinds[1]).scan[0] == rows // 2
 
 
-def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
+def test_the_file_behind_a_tensor(folders):
     column = read_folder(folders["float32"]).graph.ndata["feat"]
     ids = torch.tensor([3, 299, 3])
     rows = storage.opened(column)
@@ -330,9 +322,7 @@ def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("method", ["random", slow("train-first")])
-def test_partitions_hold_the_data_set(
-    folders: dict[str, Path], tmp_path: Path, method: str
-) -> None:
+def test_partitions_hold_the_data_set(folders, tmp_path, method):
     place = tmp_path / "parts"
     words = ["--parts 4 --method", method, "--seed 3 --output", place]
     assert status(["partition", folders["sparse"], "--direction in", *words]) == 0
@@ -347,7 +337,7 @@ def test_partitions_hold_the_data_set(
     assert (np.count_nonzero(counts) == 2) == (method == "train-first")
 
 
-def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+def test_mistakes_of_partition(folders, tmp_path, cli):
     place = tmp_path / "parts"
     foreign = tmp_path / "foreign"
     foreign.mkdir()

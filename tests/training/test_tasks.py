@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +30,7 @@ def relabelled(label: Tensor, **changes: Any) -> Dataset:
     return replace(with_columns(planted(), label=label), **changes)
 
 
-def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
+def test_a_metric_that_has_no_value_does_not_end_a_run():
     """One that is only measured beside the one that the run goes by: r2 of a single node."""
     label = torch.arange(planted().graph.num_nodes).float() / 7
     data = relabelled(label, num_classes=0)
@@ -50,7 +49,7 @@ def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
 
 @pytest.mark.parametrize("sampler", _choices.SAMPLERS)
 @pytest.mark.parametrize("model", [model for model in _choices.MODELS if model != "none"])
-def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
+def test_every_sampler_with_every_model(sampler, model):
     """A run, or a message that names what to use instead; never a run that is biased."""
     options: dict[str, Any] = {"edge_type": "kind"} if model == "rgcn" else {}
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
@@ -81,7 +80,7 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"model_options": {"weighted": False}}, {"model": "gat"}])
-def test_edges_drawn_by_a_column_need_a_model_with_weights(settings: dict[str, Any]) -> None:
+def test_edges_drawn_by_a_column_need_a_model_with_weights(settings):
     data = planted()
     data.graph.edata["strength"] = 1.0 + torch.arange(data.graph.num_edges) % 3
     with pytest.raises(ValueError, match=r"biased with sampler 'neighbor', .* leave out weighted"):
@@ -92,7 +91,7 @@ def test_edges_drawn_by_a_column_need_a_model_with_weights(settings: dict[str, A
 @pytest.mark.parametrize(
     "sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"]
 )
-def test_it_learns(sampler: str) -> None:
+def test_it_learns(sampler):
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
     result = train(
         planted(), FAST.replace(sampler=sampler, fanouts=fanouts, model="gcn", epochs=12)
@@ -101,7 +100,7 @@ def test_it_learns(sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["saint", "cluster"])
-def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler: str) -> None:
+def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler):
     """The mean over many subgraphs of the weighted losses is that of all training nodes, for fixed
     losses of nodes.
     """
@@ -129,7 +128,7 @@ CLASSES_ONLY = (
 )
 
 
-def test_several_labels_per_node() -> None:
+def test_several_labels_per_node():
     data = planted()
     classes = data.graph.ndata["label"]
     label = torch.stack([classes == 0, classes != 1, torch.zeros(300, dtype=torch.bool)], 1).float()
@@ -140,7 +139,7 @@ def test_several_labels_per_node() -> None:
     assert result.scores["test"]["average_precision"] > 0.8
 
 
-def test_numbers() -> None:
+def test_numbers():
     data = planted()
     label = data.graph.ndata["label"].float() * 2 - 1
     result = train(relabelled(label, num_classes=0), FAST.replace(model="gcn", epochs=20))
@@ -188,12 +187,12 @@ def test_numbers() -> None:
         ),
     ],
 )
-def test_labels_that_do_not_fit(label: Tensor, change: dict[str, Any], message: str) -> None:
+def test_labels_that_do_not_fit(label, change, message):
     with pytest.raises(ValueError, match=message):
         Trainer(relabelled(label, num_classes=2), FAST.replace(**change))
 
 
-def test_the_labels_of_the_split_tell_the_task() -> None:
+def test_the_labels_of_the_split_tell_the_task():
     data = planted()
     classes = data.graph.ndata["label"]
     outside = data.val[0]
@@ -225,7 +224,7 @@ def test_the_labels_of_the_split_tell_the_task() -> None:
         Trainer(replace(with_columns(data, label=several), num_classes=3), FAST)
 
 
-def test_class_codes_are_numbers_for_a_regression_and_names_in_a_table(tmp_path: Path) -> None:
+def test_class_codes_are_numbers_for_a_regression_and_names_in_a_table(tmp_path):
     codes = planted().graph.ndata["label"] * 1000 + 10_001
     data = relabelled(codes, num_classes=0)
     trainer = Trainer(data, FAST)
@@ -250,7 +249,7 @@ def test_class_codes_are_numbers_for_a_regression_and_names_in_a_table(tmp_path:
         Trainer(named, FAST.replace(task="regression"))
 
 
-def test_balanced_classes_weigh_the_same() -> None:
+def test_balanced_classes_weigh_the_same():
     label = torch.zeros(300, dtype=torch.int64)
     label[planted().train[:11]] = 1
     task = Trainer(relabelled(label, num_classes=3), FAST.replace(class_weights="balanced")).task
@@ -263,7 +262,7 @@ def test_balanced_classes_weigh_the_same() -> None:
     assert float(each.mean()) == pytest.approx(math.log(3))
 
 
-def test_classes_are_drawn_equally_often() -> None:
+def test_classes_are_drawn_equally_often():
     """Few nodes have class 1: half of the draws are of them, and the loss counts a node as often as
     it is drawn.
     """
@@ -292,7 +291,7 @@ def test_classes_are_drawn_equally_often() -> None:
 # what enters
 
 
-def test_nodes_without_features_learn_rows() -> None:
+def test_nodes_without_features_learn_rows():
     bare = with_columns(planted(), feat=None)
     result = train(bare, FAST.replace(embedding=8, epochs=15, model="gcn"))
     assert result.network.inputs.width == 8
@@ -303,7 +302,7 @@ def test_nodes_without_features_learn_rows() -> None:
         Trainer(bare, FAST.replace(inputs="both"))
 
 
-def test_both_beside_each_other() -> None:
+def test_both_beside_each_other():
     for sparse in (False, True):
         inputs = Trainer(
             planted(sparse=sparse), FAST.replace(inputs="both", embedding=5)
@@ -315,7 +314,7 @@ def test_both_beside_each_other() -> None:
         assert torch.equal(inputs.everywhere(graph), torch.cat([x, table], 1))
 
 
-def test_reversed_edges_have_types_of_their_own() -> None:
+def test_reversed_edges_have_types_of_their_own():
     trainer = Trainer(planted(), FAST.replace(model="rgcn", edge_type="kind", direction="both"))
     graph = trainer.task.graph
     given = planted().graph
@@ -345,7 +344,7 @@ class Half(nn.Module):
         return self.linear(torch.cat([own, flow.aggregate(h[: flow.num_src], "mean")], 1))
 
 
-def test_a_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_given_by_name(monkeypatch):
     module = ModuleType("mine")
     module.Half, module.number, module.wide = Half, 3, lambda *shape, **rest: GraphSAGE(3, 4, 7)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mine", module)
@@ -361,7 +360,7 @@ def test_a_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
             Trainer(planted(), FAST.replace(model=name))
 
 
-def test_losses_and_metrics_of_ones_own() -> None:
+def test_losses_and_metrics_of_ones_own():
     calls = []
 
     def loss(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -382,7 +381,7 @@ def test_losses_and_metrics_of_ones_own() -> None:
     assert result.best_epoch == 1 + scores.index(min(scores))
 
 
-def test_optimisers_and_schedules_of_ones_own() -> None:
+def test_optimisers_and_schedules_of_ones_own():
     rates = []
     trainer = Trainer(
         planted(),
@@ -404,7 +403,7 @@ def test_optimisers_and_schedules_of_ones_own() -> None:
         ("cosine", [0.5, 1, *((1 + math.cos(math.pi * k / 6)) / 2 for k in range(6))]),
     ],
 )
-def test_schedules(schedule: str, wanted: list[float]) -> None:
+def test_schedules(schedule, wanted):
     trainer = Trainer(planted(), FAST.replace(schedule=schedule, warmup=1.0, epochs=4, lr=0.25))
     rates = []
     for _ in wanted:
@@ -413,7 +412,7 @@ def test_schedules(schedule: str, wanted: list[float]) -> None:
     assert rates == pytest.approx(wanted)
 
 
-def test_gradients_that_are_added_up_are_those_of_a_larger_batch() -> None:
+def test_gradients_that_are_added_up_are_those_of_a_larger_batch():
     """Two batches of half the size, each the mean over its own nodes, step as one batch of all."""
     settings = FAST.replace(batch_size=55, fanouts=(-1, -1), dropout=0.0, optimizer="sgd", epochs=1)
     small = Trainer(planted(), settings.replace(accumulate=2))
@@ -424,7 +423,7 @@ def test_gradients_that_are_added_up_are_those_of_a_larger_batch() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_a_loop_of_ones_own_is_the_trainers() -> None:
+def test_a_loop_of_ones_own_is_the_trainers():
     settings = FAST.replace(dropout=0.0, epochs=2)
     trainer = Trainer(planted(), settings)
     own = Trainer(planted(), settings)
@@ -438,7 +437,7 @@ def test_a_loop_of_ones_own_is_the_trainers() -> None:
     assert own.validate()["accuracy"] == wanted[-1]
 
 
-def test_bf16_computes_in_16_bits() -> None:
+def test_bf16_computes_in_16_bits():
     kinds = set()
     trainer = Trainer(planted(), FAST.replace(precision="bf16"))
     linear = next(m for m in trainer.network.modules() if isinstance(m, nn.Linear))
@@ -449,7 +448,7 @@ def test_bf16_computes_in_16_bits() -> None:
     assert trainer.run().test_score > 0.75
 
 
-def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
+def test_bf16_keeps_features_in_16_bits_where_products_read_them():
     data = planted()
     settings = FAST.replace(precision="bf16")
     exact = data.graph.ndata["feat"]
@@ -465,7 +464,7 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
     assert all(torch.equal(other.task.graph.ndata["feat"], exact) for other in others)
 
 
-def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_predictions(tmp_path, monkeypatch):
     data = planted()
     nodes = torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
@@ -489,9 +488,7 @@ def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("kind", ["csv", "npy"])
-def test_predictions_that_cannot_be_written_leave_the_older_ones(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_that_cannot_be_written_leave_the_older_ones(tmp_path, kind, monkeypatch):
     nodes = torch.arange(3)
     file = tmp_path / f"x.{kind}"
     write_outputs(file, nodes, torch.eye(3), planted(), "classification")

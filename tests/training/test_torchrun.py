@@ -119,7 +119,7 @@ def check_close(one: Path, other: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> None:
+def test_two_processes_make_the_run_of_one_and_print_it_once(place):
     code, output, errors = torchrun(place, "whole", *SAME, "--batch-size 10 --output two")
     assert (code, errors) == (0, "")
     assert [
@@ -152,9 +152,7 @@ LINKS = ["--task link --edge-type kind --decoder complex --embedding 8 --negativ
     ],
     ids=["even", "owned", "links"],
 )
-def test_parts_make_the_run_of_the_whole(
-    place: Path, cut: list[str], options: list[str], also: list[str]
-) -> None:
+def test_parts_make_the_run_of_the_whole(place, cut, options, also):
     words = ["partition", place / "whole", "--for processes --parts 2 --output", place / "parts"]
     assert status([*words, "--direction in --method hash", *cut]) == 0
     mine = [*SAME, *also, *options, "--partitions parts"]
@@ -166,7 +164,7 @@ def test_parts_make_the_run_of_the_whole(
 
 
 @pytest.mark.slow
-def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> None:
+def test_a_stopped_run_goes_on_with_another_number_of_processes(place):
     mine = [*SAME, *OWN, "--checkpoint-every 0"]
     code, output, errors = torchrun(
         place,
@@ -199,7 +197,7 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from /proc")
-def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
+def test_no_thread_of_gloo_outlives_a_run(place):
     """One that drops a tensor while the interpreter ends aborts the process, once in some hundred
     runs.
     """
@@ -215,8 +213,8 @@ def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["whole", "parts"])
 def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undisturbed_run(
-    place: Path, kind: str
-) -> None:
+    place, kind
+):
     data = ["whole"]
     if kind == "parts":
         cut = ["partition", place / "whole", "--for processes --parts 2 --direction in --output"]
@@ -236,7 +234,7 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
 
 
 @pytest.mark.slow
-def test_the_lines_of_the_page(place: Path) -> None:
+def test_the_lines_of_the_page(place):
     page = (ROOT / "docs" / "training-large.md").read_text(encoding="utf-8")
     lines = re.findall(
         r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$",
@@ -257,7 +255,7 @@ def test_the_lines_of_the_page(place: Path) -> None:
             assert status(words.split()) == 0
 
 
-def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
+def test_processes_that_are_started_again_do_not_meet_those_of_before():
     store = dist.HashStore()
     names = []
     for _ in range(3):  # the keys of each start stay
@@ -269,7 +267,7 @@ def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
     assert [one.get("address") for one in names] == [b"0", b"1", b"2"]
 
 
-def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) -> None:
+def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path):
     parts = {"partitions": str(tmp_path / "parts")}
     with pytest.raises(ValueError, match="data must be left out with parts of a graph"):
         run_of({"data": "debian", **parts})
@@ -308,12 +306,12 @@ def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_python_m_nodeflow(data: Path, tmp_path: Path) -> None:
+def test_python_m_nodeflow(data, tmp_path):
     check_process([sys.executable, "-m", "nodeflow"], data, tmp_path)
 
 
 @pytest.mark.slow
-def test_the_installed_command(data: Path, tmp_path: Path) -> None:
+def test_the_installed_command(data, tmp_path):
     script = Path(sys.executable).parent / "nodeflow"
     if not script.exists():
         pytest.skip("the package is not installed here")
@@ -328,7 +326,7 @@ def test_the_installed_command(data: Path, tmp_path: Path) -> None:
         *(pytest.param(what, marks=pytest.mark.slow) for what in ("train", "info", "--help")),
     ],
 )
-def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
+def test_a_reader_that_leaves_early_is_no_error(what, data, tmp_path):
     options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
     reader, writer = os.pipe()
     os.close(reader)

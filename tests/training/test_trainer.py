@@ -16,8 +16,8 @@ from _support.training_tools import FAST, planted, same_result, slow, train, wit
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset
-from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.training import EpochRecord, Result, Trainer
+from nodeflow.nn import GCN, VRGCN, GraphSAGE, VRGraphSAGE, VRModel
+from nodeflow.training import EpochRecord, Trainer
 
 # learning
 
@@ -28,7 +28,7 @@ CV = FAST.replace(sampler="cv", fanouts=(2, 2))
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN, VRGraphSAGE, VRGCN])
 @pytest.mark.parametrize("sparse", [False, slow(True)])
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_it_learns(kind: type[FlowModel], sparse: bool, direction: str) -> None:
+def test_it_learns(kind, sparse, direction):
     data = planted(sparse=sparse)
     settings = CV.replace(epochs=12) if issubclass(kind, VRModel) else FAST
     model = "sage" if issubclass(kind, GraphSAGE | VRGraphSAGE) else "gcn"
@@ -39,13 +39,13 @@ def test_it_learns(kind: type[FlowModel], sparse: bool, direction: str) -> None:
     assert result.records[-1].loss < 0.8 * result.records[0].loss
 
 
-def test_features_alone_are_not_enough() -> None:
+def test_features_alone_are_not_enough():
     """What the neighbours add is what the accuracy above measures."""
     data = planted()
     assert train(with_columns(data, edges=([], [])), FAST).test_score < 0.7
 
 
-def test_the_direction_is_that_of_the_edges() -> None:
+def test_the_direction_is_that_of_the_edges():
     """Pairs: the class of a node is a feature of the node at the other end of its one edge."""
     label = np.tile([0, 1], 100)
     feat = np.zeros((400, 2), np.float32)
@@ -64,7 +64,7 @@ def test_the_direction_is_that_of_the_edges() -> None:
             assert result.records[-1].score == result.test_score
 
 
-def test_sparse_features_with_few_zeros_become_dense() -> None:
+def test_sparse_features_with_few_zeros_become_dense():
     for few, sparse in ((True, torch.strided), (False, torch.sparse_csr)):
         data = planted(sparse=True)
         x = data.graph.ndata["feat"].to_dense() * (1 if few else torch.arange(300)[:, None] < 60)
@@ -73,7 +73,7 @@ def test_sparse_features_with_few_zeros_become_dense() -> None:
         assert torch.equal(feat.to_dense(), x)
 
 
-def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
+def test_double_precision_and_integer_features_are_trained_in_float32():
     data = planted()
     for dtype in (np.float64, np.int64):
         other = planted(dtype=dtype)
@@ -88,7 +88,7 @@ def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
 # epochs
 
 
-def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes() -> None:
+def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes():
     seen: list[tuple[bool, list[int]]] = []
 
     def note(model: torch.nn.Module, inputs: Any) -> None:
@@ -112,7 +112,7 @@ def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes
     assert len({tuple(order) for order in orders}) == 4
 
 
-def test_epochs_are_validated_on_the_same_draws() -> None:
+def test_epochs_are_validated_on_the_same_draws():
     """A model that does not learn gets the same accuracy every time."""
     records = train(planted(), FAST.replace(fanouts=(1, 1), lr=1e-30)).records
     assert len({record.score for record in records}) == 1
@@ -122,7 +122,7 @@ def test_epochs_are_validated_on_the_same_draws() -> None:
 # records
 
 
-def test_records(result: Result) -> None:
+def test_records(result):
     assert [record.epoch for record in result.records] == [1, 2, 3, 4, 5, 6]
     for record in result.records:
         assert record.seconds > 0
@@ -133,14 +133,14 @@ def test_records(result: Result) -> None:
         assert 110 * 4 + 110 * 4 <= edges <= 110 * 4 + 110 * 5 * 4
 
 
-def test_reports_are_the_records_as_they_come() -> None:
+def test_reports_are_the_records_as_they_come():
     seen: list[EpochRecord] = []
     result = train(planted(), FAST.replace(epochs=2), seen.append)
     assert seen == result.records
     assert len(seen) == 2
 
 
-def test_the_test_accuracy_is_that_of_all_neighbours(result: Result) -> None:
+def test_the_test_accuracy_is_that_of_all_neighbours(result):
     data = planted()
     for graph in (data.graph, result.task.graph):  # that of the data set, and the one trained on
         outputs = result.network.model.inference(graph, graph.ndata["feat"]).argmax(1)
@@ -148,7 +148,7 @@ def test_the_test_accuracy_is_that_of_all_neighbours(result: Result) -> None:
         assert result.test_score == float(right.double().mean())
 
 
-def test_the_weights_are_those_of_the_best_epoch() -> None:
+def test_the_weights_are_those_of_the_best_epoch():
     """A long enough run is not best at its end; stopped at its best epoch, it gives the same
     model.
     """
@@ -168,7 +168,7 @@ def test_the_weights_are_those_of_the_best_epoch() -> None:
     )
 
 
-def test_without_validation_nodes_the_last_epoch_counts() -> None:
+def test_without_validation_nodes_the_last_epoch_counts():
     result = train(planted(val=0), FAST)
     assert all(math.isnan(record.score) for record in result.records)
     assert result.best_epoch == 6
@@ -202,12 +202,12 @@ CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_another_setting_gives_another_result(change: dict[str, Any], result: Result) -> None:
+def test_another_setting_gives_another_result(change, result):
     other = train(planted(), FAST.replace(**change))
     assert not same_result(result, other) or result.metric != other.metric
 
 
-def test_every_setting_is_tried() -> None:
+def test_every_setting_is_tried():
     # they change no number
     unheard = {
         "workers",
@@ -227,7 +227,7 @@ def test_every_setting_is_tried() -> None:
     assert {name for change in CHANGES for name in change} == {*options()} - unheard
 
 
-def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None:
+def test_global_random_state_is_neither_read_nor_touched(result):
     torch.manual_seed(123)
     np.random.seed(4)  # noqa: NPY002  the global state is what is meant
     before = torch.get_rng_state()
@@ -246,7 +246,7 @@ def with_label(node: int, label: int) -> Dataset:
     return with_columns(planted(), label=labels)
 
 
-def test_data_sets_that_cannot_be_trained_on() -> None:
+def test_data_sets_that_cannot_be_trained_on():
     data = planted()
     feat = data.graph.ndata["feat"]
     label = data.graph.ndata["label"]
@@ -271,7 +271,7 @@ def test_data_sets_that_cannot_be_trained_on() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) -> None:
+def test_features_that_are_not_finite_are_refused(value, sparse):
     data = planted(sparse=sparse)
     feat = data.graph.ndata["feat"].to_dense().clone()
     for row in (299, 41):  # the first row counts, not the first found
@@ -283,7 +283,7 @@ def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) ->
         Trainer(with_columns(data, feat=bad), FAST)
 
 
-def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
+def test_finite_features_are_looked_for_in_all_rows_of_a_large_set():
     graph = Graph.from_edges(
         [],
         [],
@@ -297,7 +297,7 @@ def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
         Trainer(data, FAST)
 
 
-def test_a_loss_that_is_no_number_ends_training() -> None:
+def test_a_loss_that_is_no_number_ends_training():
     seen: list[EpochRecord] = []
     with pytest.raises(
         FloatingPointError, match=r"the loss became (nan|inf) in epoch \d; a lower learning rate"
@@ -306,7 +306,7 @@ def test_a_loss_that_is_no_number_ends_training() -> None:
     assert all(math.isfinite(record.loss) for record in seen)
 
 
-def test_gradients_before_a_loss_that_is_no_number_are_gone_with_it() -> None:
+def test_gradients_before_a_loss_that_is_no_number_are_gone_with_it():
     trainer = Trainer(planted(), FAST.replace(accumulate=3))
     weight = next(trainer.network.parameters())
     trainer.optimizer = torch.optim.SGD([weight], lr=1.0)

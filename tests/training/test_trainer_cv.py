@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def dense_accuracy(
 
 @pytest.mark.parametrize("model", KINDS)
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> None:
+def test_accuracies_are_those_of_the_definition(model, direction):
     """With all neighbours the estimate on the validation nodes is exact too, whatever the history
     holds.
     """
@@ -83,7 +82,7 @@ def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> N
         assert found != pytest.approx(exact(other))
 
 
-def test_drawn_neighbours_estimate_the_accuracy_on_the_validation_nodes() -> None:
+def test_drawn_neighbours_estimate_the_accuracy_on_the_validation_nodes():
     data = planted()
     result = train(data, CV.replace(epochs=12))
     exact = dense_accuracy(result.network.model, data, data.val, "sage", "in")
@@ -91,13 +90,13 @@ def test_drawn_neighbours_estimate_the_accuracy_on_the_validation_nodes() -> Non
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
-def test_features_of_other_types(dtype: type) -> None:
+def test_features_of_other_types(dtype):
     result = train(planted(dtype=dtype), CV.replace(epochs=1))
     assert math.isfinite(result.records[0].loss)
     assert {value.dtype for value in result.network.model.state_dict().values()} == {torch.float32}
 
 
-def test_the_data_set_stays_as_it_was() -> None:
+def test_the_data_set_stays_as_it_was():
     data = planted()
     data.graph.edata["propagation"] = torch.full((data.graph.num_edges,), 7.0)
     for direction in ("in", "out", "both"):
@@ -113,7 +112,7 @@ def test_the_data_set_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("model", KINDS)
-def test_the_age_is_that_of_the_rows_that_training_read(model: str) -> None:
+def test_the_age_is_that_of_the_rows_that_training_read(model):
     """Against a record of our own of who wrote when; rows of validation neither count nor are
     written.
     """
@@ -144,7 +143,7 @@ def test_the_age_is_that_of_the_rows_that_training_read(model: str) -> None:
     assert result.records[-1].age > 0.5
 
 
-def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_as_the_model_computed_them(monkeypatch):
     """With weights that do not change, rows from before dropout and of exact sums are those that
     the pass made.
     """
@@ -166,7 +165,7 @@ def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyP
     assert int(method.history.step) == 1 + 4  # the pass, and two epochs of two steps
 
 
-def test_the_log_has_the_age_of_a_history(tmp_path: Path) -> None:
+def test_the_log_has_the_age_of_a_history(tmp_path):
     columns = "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second"
     for result, header in (
         (trained(), columns),
@@ -183,7 +182,7 @@ def test_the_log_has_the_age_of_a_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sampler", METHODS)
-def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
+def test_draws_depend_on_the_seed_and_on_nothing_else(sampler):
     settings = CV.replace(sampler=sampler)
     methods = [Trainer(planted(), settings).task.method for _ in range(2)]
     drawn = []
@@ -199,7 +198,7 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
     assert (drawn[0] != drawn[1]) is (sampler != "cluster")  # whose parts are cut once
 
 
-def test_the_number_of_the_first_flow_changes_nothing() -> None:
+def test_the_number_of_the_first_flow_changes_nothing():
     """The features' sums over all neighbours are exact."""
     settings = CV.replace(epochs=2)
     one, other = (train(planted(), settings.replace(fanouts=(k, 2))) for k in (3, -1))
@@ -210,6 +209,6 @@ def test_the_number_of_the_first_flow_changes_nothing() -> None:
     )
 
 
-def test_a_model_without_history_is_refused() -> None:
+def test_a_model_without_history_is_refused():
     with pytest.raises(TypeError, match="model must be a VRModel with sampler 'cv', got GraphSAGE"):
         Trainer(planted(), without(CV, "hidden", "dropout"), model=GraphSAGE(3, 16, 3))

@@ -5,13 +5,12 @@ command.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, rows_of
+from _support.cli_tools import rows_of
 from _support.training_tools import check_goes_on
 
 from nodeflow import FullSampler, Graph, NodeFlow
@@ -69,7 +68,7 @@ def pairs_of(graph: Graph, relation: Any) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("split", ["", "own", "all"])
-def test_held_out_edges_and_their_reverses_carry_no_message(split: str, reverse: bool) -> None:
+def test_held_out_edges_and_their_reverses_carry_no_message(split, reverse):
     graph = papers(reverse=reverse, split=split)
     _, relation, triples, kept = split_edges(Dataset("p", graph), "", "writes")
     every = pairs_of(graph, "writes")
@@ -95,9 +94,7 @@ def test_held_out_edges_and_their_reverses_carry_no_message(split: str, reverse:
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("target", ["writes", "cites"])
-def test_no_message_goes_along_seeds_and_their_reverses(
-    direction: str, reverse: bool, target: str
-) -> None:
+def test_no_message_goes_along_seeds_and_their_reverses(direction, reverse, target):
     data = Dataset("p", papers(reverse=reverse))
     run = SHORT.replace(
         target=target, direction=direction, fanouts=(-1,), batch_size=4, chunk=4, negatives=1
@@ -126,7 +123,7 @@ def test_no_message_goes_along_seeds_and_their_reverses(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_ranks_are_among_nodes_of_the_type(model: str) -> None:
+def test_ranks_are_among_nodes_of_the_type(model):
     trainer = Trainer(Dataset("p", papers()), SHORT.replace(model=model, decoder="dot", epochs=1))
     scores = trainer.run().scores
     task: Any = trainer.task
@@ -157,7 +154,7 @@ def test_ranks_are_among_nodes_of_the_type(model: str) -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("model", MODELS)
-def test_it_learns_the_links_of_a_relation(model: str) -> None:
+def test_it_learns_the_links_of_a_relation(model):
     run = SHORT.replace(model=model, epochs=30, lr=0.01, hidden=32, embedding=16)
     result = Trainer(Dataset("p", papers(reverse=True)), run).run()
     # at random the mean rank is about 37; among the nodes of the right group about 6
@@ -165,7 +162,7 @@ def test_it_learns_the_links_of_a_relation(model: str) -> None:
 
 
 @pytest.mark.parametrize("corrupt", ["both", "destination", "source"])
-def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt: str) -> None:
+def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt):
     trainer = Trainer(Dataset("p", papers()), SHORT.replace(corrupt=corrupt))
     task: Any = trainer.task
     batch = next(iter(trainer.batches))
@@ -180,7 +177,7 @@ def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt: str) 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("model", MODELS)
-def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
+def test_a_run_goes_on_from_any_step(model, tmp_path):
     data = Dataset("p", papers(reverse=True, split="own"))
     run = SHORT.replace(
         model=model, norm="batch", fanouts=[{"writes": 4, "rev_writes": 4, "cites": 2}, 5]
@@ -203,7 +200,7 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     assert Trainer(Dataset("p", changed), run).fingerprint != Trainer(data, run).fingerprint
 
 
-def test_the_command(tmp_path: Path, cli: Cli) -> None:
+def test_the_command(tmp_path, cli):
     papers(reverse=True).save(tmp_path / "data")
     run = tmp_path / "run"
     words = ["--task link --model typed --fanouts writes=3,rev_writes=3 2 --hidden 8 --no-plot"]
@@ -245,7 +242,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     assert math.isfinite(trainer.run().records[-1].loss)
 
 
-def test_links_of_a_relation_between_nodes_of_one_type() -> None:
+def test_links_of_a_relation_between_nodes_of_one_type():
     """Links of a graph of several relations: models without types, one-vs-all, and no encoder."""
     graph = papers()
     ids = graph.relations["cites"].ids
@@ -271,7 +268,7 @@ def test_links_of_a_relation_between_nodes_of_one_type() -> None:
         assert math.isfinite(result.scores["test"]["mrr"])
 
 
-def test_a_list_of_relations_to_exclude() -> None:
+def test_a_list_of_relations_to_exclude():
     graph = papers(reverse=True)
 
     seeds = graph.relations["writes"].to_graph([0, 4])

@@ -116,7 +116,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*RUNS, *LINKS])
-def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
+def test_two_processes_train_what_one_trains_with_twice_the_batch(name, folder):
     first, second = (
         json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2)
     )
@@ -130,9 +130,7 @@ def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, fol
             assert close(one[what], alone[what], 1e-4), what
 
 
-def test_the_target_is_named_when_a_graph_is_cut(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_target_is_named_when_a_graph_is_cut(tmp_path, capsys):
     graph = papers()
     graph.nodes["author"].data["y"] = torch.arange(90) % 2
     graph.save(tmp_path / "data")
@@ -150,7 +148,7 @@ def test_the_target_is_named_when_a_graph_is_cut(
     assert (label >= 0).sum() == 200
 
 
-def test_a_bad_row_of_features_is_named_by_its_number_within_the_type() -> None:
+def test_a_bad_row_of_features_is_named_by_its_number_within_the_type():
     graph = papers()
     graph.nodes["paper"].data["x"][141] = float("nan")
     parts = Parts(graph, [v % 3 % 2 for v in range(graph.num_nodes)], 2)

@@ -4,13 +4,12 @@ another.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli, rows_of
+from _support.cli_tools import SMALL, rows_of
 from _support.run_files import read_run
 from _support.training_tools import check_goes_on, same_result
 
@@ -75,7 +74,7 @@ def data() -> Dataset:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_it_learns_from_neighbours_of_another_type(model: str) -> None:
+def test_it_learns_from_neighbours_of_another_type(model):
     trainer = Trainer(data(), SHORT.replace(model=model, epochs=10))
     result = trainer.run()
     assert result.test_score > 0.9  # the features of papers alone give about 0.33
@@ -89,7 +88,7 @@ def test_it_learns_from_neighbours_of_another_type(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
+def test_a_run_goes_on_from_any_step(model, tmp_path):
     run = SHORT.replace(model=model, norm="batch")
     check_goes_on(data, run, [1, 3], tmp_path, workers=0)
     other = Graph.typed({"a": 2}, {("a", "to", "a"): ([0], [1])})
@@ -100,7 +99,7 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     )  # type: ignore[arg-type]
 
 
-def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
+def test_features_in_files_give_the_same_run(tmp_path):
     papers().save(tmp_path / "data")
     folder = read_folder(tmp_path / "data")
     wanted = Trainer(folder, SHORT.replace(model="hgt")).run()
@@ -123,7 +122,7 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "model", ["hgt", "rgcn", "typed", pytest.param("sage", marks=pytest.mark.slow)]
 )
-def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
+def test_it_trains_on_partitions(model, tmp_path, cli):
     graph = papers()
     graph.nodes["venue"].data["x"] = torch.eye(5)
     graph.save(tmp_path / "data")
@@ -160,9 +159,7 @@ def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
         ({}, "its types and sizes are Schema"),
     ],
 )
-def test_partitions_of_other_data_are_refused(
-    change: dict[str, torch.Tensor], message: str, tmp_path: Path
-) -> None:
+def test_partitions_of_other_data_are_refused(change, message, tmp_path):
     graph = papers()
     graph.nodes["venue"].data["x"] = torch.eye(5)
     data = Dataset("papers", graph).of_type("paper")
@@ -177,7 +174,7 @@ def test_partitions_of_other_data_are_refused(
         Trainer(data, settings)
 
 
-def test_the_command(tmp_path: Path, cli: Cli) -> None:
+def test_the_command(tmp_path, cli):
     papers().save(tmp_path / "data")
     run = tmp_path / "run"
     words = ["--model typed --target paper --norm layer --no-plot"]
@@ -201,7 +198,7 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
 BY_RELATION = ["--fanouts", "writes=3,paper cites paper=2", "writes=4,rev_cites=1"]
 
 
-def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None:
+def test_the_command_takes_fanouts_by_relation(tmp_path, cli):
     papers().save(tmp_path / "data")
     run = tmp_path / "run"
     words = ["--model hgt --target paper --no-plot", *BY_RELATION]
@@ -249,7 +246,7 @@ def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None
         )
 
 
-def test_which_samplers_take_fanouts_by_name() -> None:
+def test_which_samplers_take_fanouts_by_name():
     fanouts: Any = [{"writes": 2}, {"writes": 2}]
     for name in ("labor", "bernoulli", "shadow"):
         Trainer(data(), SHORT.replace(model="rgcn", sampler=name, fanouts=fanouts))
@@ -258,7 +255,7 @@ def test_which_samplers_take_fanouts_by_name() -> None:
     assert trainer.task.method.sampler(0).settings["layer_sizes"] == tuple(sizes)
 
 
-def test_fanouts_by_type_of_an_edge_column() -> None:
+def test_fanouts_by_type_of_an_edge_column():
     dataset = debian()
     column = next(
         name for name in dataset.graph.edata if not dataset.graph.edata[name].is_floating_point()
@@ -275,7 +272,7 @@ def test_fanouts_by_type_of_an_edge_column() -> None:
 
 
 @pytest.mark.parametrize("model", ["hgt", "typed"])
-def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
+def test_a_graph_of_one_type_is_one_with_types(model):
     """The same run, whether its only type and relation have names of their own or not."""
     label = torch.arange(40) % 2
     x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
@@ -335,7 +332,7 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
         ({"target": "author"}, "data set 'papers' has no labels"),
     ],
 )
-def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
+def test_what_cannot_be(change, message):
     changed = {
         name: value for name, value in {**SHORT.chosen, **change}.items() if value is not None
     }
@@ -343,7 +340,7 @@ def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
         Trainer(data(), Settings(changed))
 
 
-def test_features_must_be_finite_and_targets_known() -> None:
+def test_features_must_be_finite_and_targets_known():
     graph = papers()
     graph.nodes["paper"].data["x"][7] = torch.inf
     with pytest.raises(
@@ -357,7 +354,7 @@ def test_features_must_be_finite_and_targets_known() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("direction", ["in", "both"])
-def test_one_relation_between_two_types(model: str, direction: str) -> None:
+def test_one_relation_between_two_types(model, direction):
     nodes: dict[str, Any] = {
         "a": 3,
         "b": {"y": torch.tensor([0, 1, 0, 1]), "x": torch.rand(4, 2)},
@@ -373,7 +370,7 @@ def test_one_relation_between_two_types(model: str, direction: str) -> None:
 @pytest.mark.parametrize(
     "change", [{}, {"storage": "lookahead"}, {"inputs": "both", "embedding": 4}], ids=str
 )
-def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Path) -> None:
+def test_several_relations_of_one_node_type(change, tmp_path):
     label = np.arange(60) % 2
     src, dst = np.random.default_rng(0).integers(0, 60, (2, 240))
     same = label[src] == label[dst]

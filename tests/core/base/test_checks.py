@@ -39,7 +39,7 @@ class Series(list[int]):
         Series([3, 0, 3]),
     ],
 )
-def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
+def test_ids_come_as_int64_whatever_holds_them(value):
     ids = checks.as_ids(value, "v", 4)
     assert ids.dtype == np.int64
     assert ids.flags.c_contiguous
@@ -49,12 +49,12 @@ def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [[], (), range(0), np.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int32)]
 )
-def test_nothing_is_a_legal_list_of_ids(value: Any) -> None:
+def test_nothing_is_a_legal_list_of_ids(value):
     assert checks.as_ids(value, "v", 0).shape == (0,)
 
 
 @given(st.lists(st.integers(-3, 6), max_size=6), st.integers(0, 5))
-def test_ids_agree_with_brute_force(ids: list[int], upper: int) -> None:
+def test_ids_agree_with_brute_force(ids, upper):
     bad = [at for at, i in enumerate(ids) if not 0 <= i < upper]
     if bad:
         with pytest.raises(IndexError, match=rf"v\[{bad[0]}\] is {ids[bad[0]]}, "):
@@ -64,19 +64,19 @@ def test_ids_agree_with_brute_force(ids: list[int], upper: int) -> None:
 
 
 @pytest.mark.parametrize("value", [2, np.int32(2), np.array(2), torch.tensor(2)])
-def test_integers_of_all_kinds_are_taken(value: Any) -> None:
+def test_integers_of_all_kinds_are_taken(value):
     assert checks.as_int(value, "n") == 2
     assert type(checks.as_int(value, "n")) is int
 
 
-def test_counts_have_a_least_value() -> None:
+def test_counts_have_a_least_value():
     assert checks.as_count(0, "n") == 0
 
 
 @pytest.mark.parametrize(
     "value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), torch.tensor(2)]
 )
-def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
+def test_numbers_of_all_kinds_are_taken(value):
     number = checks.as_number(value, "v", least=2, most=2)
     assert type(number) is float
     assert number == 2
@@ -85,7 +85,7 @@ def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", ["2", None, True, np.bool_(True), torch.tensor(True), 2j, [2.0], np.array([2.0])]
 )
-def test_what_are_no_numbers_is_refused(value: Any) -> None:
+def test_what_are_no_numbers_is_refused(value):
     with pytest.raises(TypeError, match="v must be a number, got "):
         checks.as_number(value, "v")
 
@@ -104,14 +104,12 @@ def test_what_are_no_numbers_is_refused(value: Any) -> None:
         (torch.tensor(2.0), {"above": 0, "most": 1}, "v must be above 0 and at most 1, got 2.0"),
     ],
 )
-def test_numbers_out_of_bounds_are_refused(
-    value: Any, bounds: dict[str, float], words: str
-) -> None:
+def test_numbers_out_of_bounds_are_refused(value, bounds, words):
     with pytest.raises(ValueError, match=words):
         checks.as_number(value, "v", **bounds)
 
 
-def test_indices_count_from_the_end_and_never_wrap_twice() -> None:
+def test_indices_count_from_the_end_and_never_wrap_twice():
     assert [checks.as_index(i, "layer", 3) for i in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
     for index in (3, -4):
         with pytest.raises(
@@ -123,20 +121,20 @@ def test_indices_count_from_the_end_and_never_wrap_twice() -> None:
 
 
 def test_memory_is_compared_where_the_system_tells_its_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     machine: Any = sizes._machine
     assert 2**27 < machine.__wrapped__() < 2**60
     monkeypatch.delattr(os, "sysconf")
     assert machine.__wrapped__() == 2**40
 
 
-def test_all_prints_and_travels_as_itself() -> None:
+def test_all_prints_and_travels_as_itself():
     assert repr(ALL) == "ALL"
     assert pickle.loads(pickle.dumps(ALL)) is ALL
 
 
-def test_frozen_refuses_every_change() -> None:
+def test_frozen_refuses_every_change():
     class Point(frozen.Frozen):
         __slots__ = ("x",)
 
@@ -153,7 +151,7 @@ def test_frozen_refuses_every_change() -> None:
     assert not hasattr(point, "__dict__")
 
 
-def test_lazy_computes_once_and_frees_what_made_it() -> None:
+def test_lazy_computes_once_and_frees_what_made_it():
     calls: list[int] = []
     cell = frozen.Lazy(lambda: calls.append(1) or "value")
     assert (cell.get(), cell.get(), calls) == ("value", "value", [1])

@@ -16,7 +16,7 @@ from nodeflow.compat.dgl.contrib.sampling.sampler import create_full_nodeflow
 from nodeflow.testing import assert_valid
 
 
-def test_errors_from_within_are_their_own() -> None:
+def test_errors_from_within_are_their_own():
     class Returns(metaclass=Explained):
         def __init__(self) -> None:
             return 3  # type: ignore[return-value]
@@ -25,7 +25,7 @@ def test_errors_from_within_are_their_own() -> None:
         Returns()
 
 
-def test_a_device_may_be_left_out_by_name() -> None:
+def test_a_device_may_be_left_out_by_name():
     def moved(device: torch.device | str | None = None) -> object:
         return device
 
@@ -34,12 +34,12 @@ def test_a_device_may_be_left_out_by_name() -> None:
         checked(moved)("nowhere")
 
 
-def test_a_class_of_compat_is_not_the_one_whose_name_it_has() -> None:
+def test_a_class_of_compat_is_not_the_one_whose_name_it_has():
     with pytest.raises(TypeError, match="batch must be a NodeFlow, got"):
         assert_valid(create_full_nodeflow(DGLGraph([(0, 1)]), 1))  # type: ignore[arg-type]
 
 
-def test_signatures_are_those_of_the_class() -> None:
+def test_signatures_are_those_of_the_class():
     assert [*inspect.signature(nn.GraphSAGE).parameters][:4] == [
         "in_features",
         "hidden",

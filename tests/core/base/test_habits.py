@@ -67,9 +67,7 @@ def rows(habits: Mapping[str, str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "name"), FOUND)
-def test_an_attribute_of_another_library_is_explained_by_code_that_runs(
-    kind: str, name: str
-) -> None:
+def test_an_attribute_of_another_library_is_explained_by_code_that_runs(kind, name):
     thing = OBJECTS[kind]
     hint = ATTRIBUTES[kind][name]
     with pytest.raises(AttributeError) as caught:
@@ -82,7 +80,7 @@ def test_an_attribute_of_another_library_is_explained_by_code_that_runs(
     eval(hint, dict(SPACE))
 
 
-def test_probes_find_none_of_these_attributes() -> None:
+def test_probes_find_none_of_these_attributes():
     for kind, name in FOUND:
         thing = OBJECTS[kind]
         assert not hasattr(thing, name)
@@ -99,7 +97,7 @@ def test_probes_find_none_of_these_attributes() -> None:
     assert pickle.loads(pickle.dumps(SAMPLER)).settings == SAMPLER.settings
 
 
-def test_an_error_of_a_property_stays_and_other_names_are_as_always() -> None:
+def test_an_error_of_a_property_stays_and_other_names_are_as_always():
     with pytest.raises(AttributeError, match="only batches of a LinkSampler"):
         _ = BATCH.chunks
     with pytest.raises(
@@ -109,7 +107,7 @@ def test_an_error_of_a_property_stays_and_other_names_are_as_always() -> None:
     assert caught.value.obj is BATCH
 
 
-def test_a_sampler_of_ones_own_may_use_these_names() -> None:
+def test_a_sampler_of_ones_own_may_use_these_names():
     class Own(NeighborSampler):
         def __init__(self, graph: Graph) -> None:
             super().__init__(graph, [1])
@@ -124,7 +122,7 @@ def test_a_sampler_of_ones_own_may_use_these_names() -> None:
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_a_name_of_another_library_is_explained_by_code_that_runs(module: str) -> None:
+def test_a_name_of_another_library_is_explained_by_code_that_runs(module):
     room = importlib.import_module(module)
     for name, hint in NAMES[module].items():
         words = f"module {module!r} has no attribute {name!r}; use {hint}"
@@ -137,7 +135,7 @@ def test_a_name_of_another_library_is_explained_by_code_that_runs(module: str) -
         eval(hint, {**vars(room), **SPACE})
 
 
-def test_other_missing_names_are_as_always() -> None:
+def test_other_missing_names_are_as_always():
     with pytest.raises(AttributeError, match=r"^module 'nodeflow.nn' has no attribute 'Nonsense'$"):
         _ = nodeflow.nn.Nonsense
     with pytest.raises(ImportError, match=r"^cannot import name 'Nonsense' from 'nodeflow'"):
@@ -152,12 +150,12 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_dir_of_a_module_is_its_public_names(module: str) -> None:
+def test_dir_of_a_module_is_its_public_names(module):
     room = importlib.import_module(module)
     assert [name for name in dir(room) if not name.startswith("_")] == sorted(room.__all__)
 
 
-def test_the_page_has_the_tables() -> None:
+def test_the_page_has_the_tables():
     page = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
     # others by a rule
     functions = {name: hint for name, hint in NAMES["nodeflow.fn"].items() if name.count("_") == 1}
@@ -178,13 +176,11 @@ def test_the_page_has_the_tables() -> None:
         ("num_neighbours", ("fanouts",), "fanouts= here, one number per flow in flow order"),
     ],
 )
-def test_the_table_comes_before_a_near_spelling(
-    name: str, takes: tuple[str, ...], words: str
-) -> None:
+def test_the_table_comes_before_a_near_spelling(name, takes, words):
     assert words in hint_of(name, takes)
 
 
-def test_words_of_arguments_are_those_of_some_call_here() -> None:
+def test_words_of_arguments_are_those_of_some_call_here():
     """No entry leads to an argument that nothing takes."""
     kinds: list[Any] = [getattr(nodeflow, name) for name in nodeflow.__all__]
     kinds += [getattr(nodeflow.nn, name) for name in nodeflow.nn.__all__]

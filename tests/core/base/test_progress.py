@@ -25,7 +25,7 @@ def ring() -> Graph:
     return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 2)})
 
 
-def test_work_without_standard_error(ring: Graph, tmp_path: Path) -> None:
+def test_work_without_standard_error(ring, tmp_path):
     with redirect_stderr(None):
         distributed.write_partitions(ring, tmp_path / "buffer", 2)
         partition_graph(ring, tmp_path / "parts", 2, method="ranges")
@@ -43,7 +43,7 @@ def test_work_without_standard_error(ring: Graph, tmp_path: Path) -> None:
         )
 
 
-def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_is_shown_where_it_was_asked_for(capsys):
     for shown, terminal_only, expected in (
         (True, False, True),
         (False, False, False),
@@ -54,7 +54,7 @@ def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str
         assert ("work" in capsys.readouterr().err) == expected
 
 
-def test_all_bars_are_made_in_one_place() -> None:
+def test_all_bars_are_made_in_one_place():
     root = Path(nodeflow.__file__).parent
     makers = [
         path.name
@@ -79,7 +79,7 @@ with progress_bar("second", 1, shown=False) as bar:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_killed_child_blocks_no_bar() -> None:
+def test_a_killed_child_blocks_no_bar():
     done = subprocess.run(
         [sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=600
     )

@@ -53,7 +53,7 @@ def cells(thing: Any) -> list[list[str]]:
     return [["".join(cell.itertext()) for cell in row] for row in shown(thing).iter("tr")][1:]
 
 
-def test_a_graph_shows_its_columns() -> None:
+def test_a_graph_shows_its_columns():
     graph = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([0.5, -1.25])})
     graph.ndata["x"] = torch.arange(12).view(2, 6)
     graph.ndata["s"] = torch.eye(2).to_sparse_csr()
@@ -65,14 +65,14 @@ def test_a_graph_shows_its_columns() -> None:
     ]
 
 
-def test_rows_that_are_fetched_are_not_fetched() -> None:
+def test_rows_that_are_fetched_are_not_fetched():
     graph = graph_of_all()
     graph.ndata["far"] = Far()
     assert ["nodes", "far", "float16", "60 × 1,000 × 3", "360 kB", "fetched by Far"] in cells(graph)
     shown(NeighborSampler(graph, [2]))
 
 
-def test_names_are_escaped_and_cut_off() -> None:
+def test_names_are_escaped_and_cut_off():
     evil = '<script>alert("x")</script> & more'
     frame = Frame(1, {evil: torch.zeros(1), "y" * 10_000: torch.zeros(1)})
     text = ElementTree.tostring(shown(frame), encoding="unicode")
@@ -87,14 +87,14 @@ def test_names_are_escaped_and_cut_off() -> None:
     torch.zeros(4, dtype=torch.bfloat16), torch.zeros(4, 10**6), torch.ones(4, 2, requires_grad=True),
     torch.nn.Parameter(torch.ones(4)), torch.zeros(4, 2, device="meta"), torch.zeros(1).expand(4),
 ], ids=lambda column: f"{column.dtype} {list(column.shape)} {column.device}")  # fmt: skip
-def test_any_column_is_shown(column: torch.Tensor) -> None:
+def test_any_column_is_shown(column):
     (row,) = cells(Frame(len(column), {"c": column}))
     assert row[1] == str(column.dtype).removeprefix("torch.")
     if column.device.type == "meta":
         assert row[-1] == "on meta"
 
 
-def test_a_subclass_of_tensors_is_not_read() -> None:
+def test_a_subclass_of_tensors_is_not_read():
     class Distant(torch.Tensor):
         def tolist(self) -> Any:
             raise AssertionError("values were read")
@@ -107,9 +107,7 @@ def made(_: object) -> None:
     raise AssertionError("a lazy part was made")
 
 
-def test_what_is_made_when_asked_for_stays_unmade(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_made_when_asked_for_stays_unmade(graph, monkeypatch):
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     monkeypatch.setattr("nodeflow._core.base.frozen.Lazy.get", made)
     for thing in (batch, *batch.ldata, graph):
@@ -118,7 +116,7 @@ def test_what_is_made_when_asked_for_stays_unmade(
         _ = batch.flows[0].parent_eid
 
 
-def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
+def test_a_node_flow_shows_its_sizes(graph):
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     batch.copy_from_parent({0: ["feat"]}, {1: ["w"]})
     text = words(batch)
@@ -129,12 +127,12 @@ def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
 
 
 @given(batch=testing.node_flows(skips=True))
-def test_any_node_flow_is_shown(batch: Any) -> None:
+def test_any_node_flow_is_shown(batch):
     for thing in (batch, *batch.ldata):
         shown(thing)
 
 
-def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
+def test_types_and_relations_are_shown_with_their_sizes_and_columns():
     edges = {
         ("a", "r", "b"): ([0, 1], [0, 1], {"w": torch.ones(2)}),
         ("b", "s", "b"): ([0, 1], [1, 1]),
@@ -151,7 +149,7 @@ def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
         shown(thing)
 
 
-def test_deep_and_wide_things_are_bounded() -> None:
+def test_deep_and_wide_things_are_bounded():
     flow = flow_from_edges([0], [0], num_src=1, num_dst=1)
     deep = create_node_flow([flow] * 50, [[0]] * 51)
     assert len(list(shown(deep).iter("rect"))) == 8
@@ -163,21 +161,21 @@ def test_deep_and_wide_things_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_samplers_show_their_settings(name: str) -> None:
+def test_samplers_show_their_settings(name):
     sampler = FAMILIES[name](graph_of_all())
     assert words(sampler).startswith(type(sampler).__name__)
     rows = dict(cells(sampler))
     assert set(rows) == set(sampler.settings)
 
 
-def test_histories_are_shown(graph: Graph) -> None:
+def test_histories_are_shown(graph):
     history = History(graph, {1: 3}, aggregated="stored")
     assert [row[0] for row in cells(history)] == ["h_1", "written_1", "agg_h_1"]
     shown(ControlVariateSampler(History(graph, {1: 3}), [1, 1]))
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
-def test_bars_stay_inside_the_picture(sizes: list[int]) -> None:
+def test_bars_stay_inside_the_picture(sizes):
     picture = ElementTree.fromstring(html.funnel(sizes, sizes[1:]).replace("…", "."))
     for bar in picture.iter("rect"):
         top = float(bar.attrib["y"])
@@ -186,7 +184,7 @@ def test_bars_stay_inside_the_picture(sizes: list[int]) -> None:
         assert top + tall <= float(picture.attrib["height"])
 
 
-def test_it_needs_no_matplotlib(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_matplotlib(graph, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)

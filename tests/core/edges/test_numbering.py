@@ -16,7 +16,7 @@ from nodeflow._core.edges.numbering import Numbering
 @given(
     st.lists(st.lists(st.integers(0, 2**40), max_size=20), min_size=1, max_size=4), st.booleans()
 )
-def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: bool) -> None:
+def test_ids_are_numbered_by_first_appearance(parts, small):
     parts = [[i % 50 if small else i for i in part] for part in parts]
     expected: dict[int, int] = {}
     for part in parts:

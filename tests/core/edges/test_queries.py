@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from hypothesis import given, strategies as st
@@ -19,7 +17,7 @@ edge_lists = st.integers(1, 5).flatmap(
 
 
 @given(edge_lists, st.randoms(use_true_random=False))
-def test_edges_between_nodes(drawn: tuple[int, list[tuple[int, int]]], random: Any) -> None:
+def test_edges_between_nodes(drawn, random):
     num_nodes, edges = drawn
     ids = random.sample(range(len(edges)), len(edges))
     src = [u for u, _ in edges]
@@ -60,9 +58,7 @@ def test_edges_between_nodes(drawn: tuple[int, list[tuple[int, int]]], random: A
 
 
 @given(edge_lists, st.randoms(use_true_random=False))
-def test_the_order_in_which_edges_are_listed_does_not_matter(
-    drawn: tuple[int, list[tuple[int, int]]], random: Any
-) -> None:
+def test_the_order_in_which_edges_are_listed_does_not_matter(drawn, random):
     num_nodes, edges = drawn
     src, dst = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
     order = random.sample(range(len(edges)), len(edges))
@@ -80,7 +76,7 @@ def test_the_order_in_which_edges_are_listed_does_not_matter(
     assert other.edata["w"].tolist() == list(range(len(edges)))
 
 
-def test_nothing_is_asked_of_graphs_without_edges() -> None:
+def test_nothing_is_asked_of_graphs_without_edges():
     for empty in (Graph([0], []), Graph.from_edges([], [], edge_ids=[])):
         assert empty.has_edges([], []).tolist() == empty.edge_ids([], []).tolist() == []
         assert [x.tolist() for x in empty.find_edges([])] == [[], []]

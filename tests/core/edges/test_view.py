@@ -63,7 +63,7 @@ def sums(sampler: Any, h: Tensor) -> Tensor:
 
 @examples(25)
 @given(typed_graphs(), st.data())
-def test_all_who_take_a_view_agree_with_its_matrix(graph: Graph, data: st.DataObject) -> None:
+def test_all_who_take_a_view_agree_with_its_matrix(graph, data):
     direction = data.draw(st.sampled_from(["in", "out", "both"]))
     where = data.draw(st.sampled_from([None, "keep", graph.edata["keep"]]))
     weight = data.draw(st.sampled_from([None, "w"]))
@@ -106,7 +106,7 @@ def test_all_who_take_a_view_agree_with_its_matrix(graph: Graph, data: st.DataOb
     )
 
 
-def test_all_who_take_a_view_share_its_arrays() -> None:
+def test_all_who_take_a_view_share_its_arrays():
     graph = Graph.from_edges(range(50), np.arange(50) // 5, edata={"w": torch.rand(50) + 1})
     view = graph.view(where=torch.arange(50) % 2 == 0, weight="w")
     arrays = view.reader.edges.indices
@@ -121,7 +121,7 @@ def test_all_who_take_a_view_share_its_arrays() -> None:
     assert np.shares_memory(Propagation(view)._sums.edges.indices, arrays)
 
 
-def test_a_view_shows_how_it_was_made() -> None:
+def test_a_view_shows_how_it_was_made():
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
     assert repr(graph.view()) == f"{graph!r}.view()"
     for text in ("graph.view('out', weight='w')", "graph.view(weight='w')", "graph.view('both')"):

@@ -23,7 +23,7 @@ COUNTS = st.lists(st.integers(0, 6), max_size=12)
 
 
 @given(WORDS, IDS, st.integers(0, 5))
-def test_bits(key: int, ids: list[int], draw: int) -> None:
+def test_bits(key, ids, draw):
     expected = np.empty(len(ids), np.uint64)
     kernels.rng.fill_bits(np.uint64(key), np.array(ids), draw, expected)
     state = bits.stream(key, torch.tensor(ids)) + bits.signed(
@@ -64,9 +64,7 @@ BOUNDS = (
 
 @given(WORDS, COUNTS, st.data())
 @example(3, [40, 0, 40], None)
-def test_bounded_integers(
-    in_turn: Any, key: int, counts: list[int], data: st.DataObject | None
-) -> None:
+def test_bounded_integers(in_turn, key, counts, data):
     size = sum(counts)
     bounds = (
         [OFTEN] * size
@@ -88,7 +86,7 @@ def test_bounded_integers(
 
 
 @given(COUNTS)
-def test_places(counts: list[int]) -> None:
+def test_places(counts):
     indptr = ragged.ends_of(torch.tensor(counts, dtype=torch.int64))
     assert indptr.tolist() == [0, *np.cumsum(counts).tolist()]
     row, nth = ragged.places(indptr, sum(counts))
@@ -97,7 +95,7 @@ def test_places(counts: list[int]) -> None:
 
 
 @given(COUNTS, st.sampled_from([6, 33]), st.data())
-def test_repeated(counts: list[int], most: int, data: st.DataObject) -> None:
+def test_repeated(counts, most, data):
     values = data.draw(st.lists(st.integers(0, 4), min_size=sum(counts), max_size=sum(counts)))
     row, _ = ragged.places(ragged.ends_of(torch.tensor(counts, dtype=torch.int64)), sum(counts))
     found = ragged.repeated(torch.tensor(values, dtype=torch.int64), row, most, 5)
@@ -113,7 +111,7 @@ def test_repeated(counts: list[int], most: int, data: st.DataObject) -> None:
         st.lists(st.integers(0, 9) | st.integers(2**31 - 9, 2**31 + 2), max_size=20), max_size=4
     )
 )
-def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
+def test_numbers_in_order_of_first_appearance(parts):
     ids = np.array([i for part in parts for i in part], np.int64)
     nodes, local = compiled.distinct_in_order(ids)
     for num_ids in (2**40, *([2**31] if max(ids, default=0) < 2**31 else [])):
@@ -138,7 +136,7 @@ COUNT = st.just(-1) | st.integers(1, 70)  # all edges, or so many
     st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 3))), min_size=1, max_size=5),
     st.data(),
 )
-def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) -> None:
+def test_rows_of_nodes(ranges, data):
     rows = node_rows.NodeRows(
         np.cumsum([size for size, _ in ranges]), [sorted(kinds) for _, kinds in ranges]
     )
@@ -152,9 +150,7 @@ def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) 
 
 @pytest.mark.parametrize("narrow", [False, True])
 @given(st.tuples(WORDS, WORDS, WORDS), st.sampled_from([0, 1, 2**31, 2**32 - 1]), IDS)
-def test_numbers_of_sources(
-    narrow: bool, keys: tuple[int, int, int], early: int, ids: list[int]
-) -> None:
+def test_numbers_of_sources(narrow, keys, early, ids):
     array = np.array([i % 2**31 for i in ids], np.int32) if narrow else np.array(ids)
     expected = np.empty(len(ids), np.uint32)
     kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)

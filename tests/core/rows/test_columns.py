@@ -5,7 +5,6 @@ never changed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from decimal import Decimal  # noqa: F401 (named in REFUSED)
 from typing import Any
 
@@ -83,7 +82,7 @@ EXACT: dict[str, str] = {
 
 @pytest.mark.parametrize("made", EXACT)
 @pytest.mark.parametrize("enter", [in_frame, in_table])
-def test_what_is_exact_is_taken(made: str, enter: Callable[[Any], torch.Tensor]) -> None:
+def test_what_is_exact_is_taken(made, enter):
     column = enter(eval(made))
     assert (column.tolist(), column.dtype) == eval(EXACT[made])
 
@@ -111,7 +110,7 @@ MISSING: dict[str, int] = {
 
 
 @pytest.mark.parametrize(("made", "row"), MISSING.items())
-def test_missing_entries_are_refused_with_column_and_row(made: str, row: int) -> None:
+def test_missing_entries_are_refused_with_column_and_row(made, row):
     words = rf"column 'x'.* must have no missing entries, but row {row} has one; .*fillna"
     with pytest.raises(TypeError, match=words):
         in_frame(eval(made))
@@ -179,14 +178,12 @@ REFUSED: dict[str, str] = {
 
 @pytest.mark.parametrize(("made", "words"), REFUSED.items())
 @pytest.mark.parametrize("enter", [in_frame, in_table])
-def test_what_cannot_be_a_column_is_refused_by_name(
-    made: str, words: str, enter: Callable[[Any], torch.Tensor]
-) -> None:
+def test_what_cannot_be_a_column_is_refused_by_name(made, words, enter):
     with pytest.raises((TypeError, ValueError), match=rf"column 'x'.*({words})"):
         enter(eval(made))
 
 
-def test_the_same_check_is_at_every_entrance() -> None:
+def test_the_same_check_is_at_every_entrance():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     batch = FullSampler(graph, 1)([0, 1])
     frames = graph.ndata, graph.edata, batch.layers[0].data, batch.flows[0].data, batch.seed_data
@@ -222,9 +219,7 @@ class Wide:
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
-def test_unsigned_columns_go_through_batches_links_and_transforms(
-    dtype: Any, tmp_path: Any
-) -> None:
+def test_unsigned_columns_go_through_batches_links_and_transforms(dtype, tmp_path):
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": np.arange(3, dtype=dtype)})
     graph.edata["kind"] = np.array([0, 1, 0], dtype)
     (batch,) = NodeFlowLoader(FullSampler(graph, 1), [1], ndata={0: ["x"]})
@@ -237,7 +232,7 @@ def test_unsigned_columns_go_through_batches_links_and_transforms(
     assert Graph.open(tmp_path / "g").ndata["x"].tolist() == [0, 1, 2]
 
 
-def test_torch_computes_with_every_type_of_columns() -> None:
+def test_torch_computes_with_every_type_of_columns():
     for dtype in COLUMN_TYPES:
         column = torch.ones(3).to(dtype)
         assert Frame(3, {"x": column})["x"] is column
@@ -251,7 +246,7 @@ def test_torch_computes_with_every_type_of_columns() -> None:
     assert set(WIDER.values()) <= COLUMN_TYPES
 
 
-def test_sparse_unsigned_and_large_integers() -> None:
+def test_sparse_unsigned_and_large_integers():
     values = torch.tensor([1, 2**32 - 1, 3]).to(torch.uint32)
     wide = torch.sparse_csr_tensor([0, 1, 2, 3], [0, 1, 2], values, (3, 3), check_invariants=False)
     assert in_frame(wide).values().tolist() == [1, 2**32 - 1, 3]
@@ -259,7 +254,7 @@ def test_sparse_unsigned_and_large_integers() -> None:
     assert matrix.values().tolist() == [1, 2**24 + 1, 3]  # float32 would say 2**24
 
 
-def test_columns_of_tables_that_are_not_there_and_masked_lists() -> None:
+def test_columns_of_tables_that_are_not_there_and_masked_lists():
     with pytest.raises(KeyError, match="edges has no column 'src'; it has 'wer', 'wen'"):
         from_edge_table(pd.DataFrame({"wer": ["ann"], "wen": ["bob"]}))
     for name in ("src", "x"):
@@ -268,7 +263,7 @@ def test_columns_of_tables_that_are_not_there_and_masked_lists() -> None:
             from_edge_table(table)
 
 
-def test_rows_of_attributes_are_exact() -> None:
+def test_rows_of_attributes_are_exact():
     networkx = pytest.importorskip("networkx")
     graph = networkx.DiGraph([(0, 1)])
     for rows in ([np.array([BIG]), np.array([0.5])], [torch.tensor([BIG]), torch.tensor([0.5])]):
@@ -279,7 +274,7 @@ def test_rows_of_attributes_are_exact() -> None:
     assert from_networkx(graph, node_columns=["x"])[0].ndata["x"].tolist() == [[1], [2]]
 
 
-def test_seed_times_of_any_unsigned_type_and_keys_of_float16() -> None:
+def test_seed_times_of_any_unsigned_type_and_keys_of_float16():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     table = SeedTable(graph, None, [0, 1], time=np.array([5, 2**40], np.ulonglong))
     assert table.time is not None
@@ -296,7 +291,7 @@ def test_seed_times_of_any_unsigned_type_and_keys_of_float16() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.qint8, torch.uint32])
-def test_storage_refuses_them_too(dtype: torch.dtype) -> None:
+def test_storage_refuses_them_too(dtype):
     rows = quantised(dtype) if dtype == torch.qint8 else torch.ones(3).to(dtype)
     with pytest.raises(TypeError, match=f"rows has numbers of type {dtype}"):
         storage.Cached(rows, [1, 2, 3], "1 KB")
@@ -304,7 +299,7 @@ def test_storage_refuses_them_too(dtype: torch.dtype) -> None:
         storage.Tiered([rows])
 
 
-def test_long_names_are_cut_in_messages_and_reprs() -> None:
+def test_long_names_are_cut_in_messages_and_reprs():
     name = "n" * 10**6
     graph = Graph.from_edges([0], [1], ndata={name: torch.ones(2)})
     batch = FullSampler(graph, 1)([1])

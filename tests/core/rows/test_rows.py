@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ def matrices(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(matrices(), st.data())
-def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject) -> None:
+def test_rows_of_sparse_and_dense_columns(dense, data):
     ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
     index = torch.tensor(ids, dtype=torch.int64)
     sparse = csr.from_scipy(scipy.sparse.csr_matrix(dense))
@@ -43,7 +42,7 @@ def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject
         scipy.sparse.lil_matrix,
     ],
 )
-def test_all_scipy_formats_come_over(kind: type) -> None:
+def test_all_scipy_formats_come_over(kind):
     dense = np.array([[0, 1, 0], [2, 0, 3]])
     matrix = kind(dense)
     column = csr.from_scipy(matrix)
@@ -51,7 +50,7 @@ def test_all_scipy_formats_come_over(kind: type) -> None:
     assert np.array_equal(column.to_dense().numpy(), dense)
 
 
-def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
+def test_doubles_stay_doubles_and_memory_is_not_shared():
     matrix = scipy.sparse.csr_matrix(np.eye(3))
     column = csr.from_scipy(matrix)
     matrix.data[:] = 9
@@ -59,13 +58,13 @@ def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
     assert torch.equal(column.to_dense(), torch.eye(3, dtype=torch.float64))
 
 
-def test_only_sparse_matrices_come_over() -> None:
+def test_only_sparse_matrices_come_over():
     with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
         csr.from_scipy(np.eye(3))
 
 
 @given(st.data())
-def test_rows_are_put_at_their_places(data: st.DataObject) -> None:
+def test_rows_are_put_at_their_places(data):
     count = data.draw(st.integers(0, 9))
     # -1: at no place
     part_of = np.array([data.draw(st.integers(-1, 2)) for _ in range(count)], np.int64)
@@ -79,7 +78,7 @@ def test_rows_are_put_at_their_places(data: st.DataObject) -> None:
     assert row_tools.put_rows(parts, count)[part_of >= 0].equal(whole[part_of >= 0])
 
 
-def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Path) -> None:
+def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path):
     array = np.arange(3.0)
     tensor = row_tools.from_numpy(array)
     array[0] = 5
@@ -94,7 +93,7 @@ def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Pat
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_rows_of_columns_on_a_gpu() -> None:
+def test_rows_of_columns_on_a_gpu():
     dense = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0]], np.float32)
     ids = torch.tensor([2, 1, 1])
     for column in (torch.from_numpy(dense), csr.from_scipy(scipy.sparse.csr_matrix(dense))):
@@ -116,7 +115,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 2), (16,), (0,)])
-def test_many_rows_are_those_of_index_select(kind: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_many_rows_are_those_of_index_select(kind, shape):
     generator = torch.Generator().manual_seed(0)
     column = torch.randint(0, 100, (50, *shape), generator=generator).to(kind)
     for count in (1, 70_000):  # the first is too little for a loop of our own
@@ -130,7 +129,7 @@ def test_many_rows_are_those_of_index_select(kind: torch.dtype, shape: tuple[int
     assert bool(column.any()) == (0 not in shape)
 
 
-def test_rows_from_the_middle_of_memory() -> None:
+def test_rows_from_the_middle_of_memory():
     """Not on the boundary of a word, as in a slice or a file with a header."""
     memory = torch.arange(100_002, dtype=torch.uint8)
     ids = torch.arange(9999, -1, -1).repeat(2)
@@ -140,14 +139,14 @@ def test_rows_from_the_middle_of_memory() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, 50])
-def test_an_id_that_is_no_row_is_refused(bad: int) -> None:
+def test_an_id_that_is_no_row_is_refused(bad):
     ids = torch.zeros(70_000, dtype=torch.int64)
     ids[69_999] = bad
     with pytest.raises(IndexError, match=f"there is no row {bad} in a column of 50 rows"):
         row_tools.fetch_rows(torch.zeros(50, 4), ids)
 
 
-def test_gradients_flow_to_a_column_that_wants_them() -> None:
+def test_gradients_flow_to_a_column_that_wants_them():
     column = torch.ones(50, 4, requires_grad=True)
     row_tools.fetch_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
     assert column.grad is not None
@@ -155,7 +154,7 @@ def test_gradients_flow_to_a_column_that_wants_them() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_rows_are_differentiated_through_in_every_mode() -> None:
+def test_rows_are_differentiated_through_in_every_mode():
     column = torch.ones(50, 4)
     ids = torch.zeros(70_000, dtype=torch.int64)
     _, tangent = torch.func.jvp(lambda x: row_tools.take_rows(x, ids).sum(), (column,), (column,))
@@ -174,7 +173,7 @@ def test_rows_are_differentiated_through_in_every_mode() -> None:
         )
 
 
-def test_threads_never_share_memory() -> None:
+def test_threads_never_share_memory():
     column = torch.arange(60_000, dtype=torch.float32).view(-1, 4)
     wrong = []
 
@@ -192,7 +191,7 @@ def test_threads_never_share_memory() -> None:
     assert not wrong
 
 
-def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
+def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type():
     above, below = (
         csr.from_scipy(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
     )

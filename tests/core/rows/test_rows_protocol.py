@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from pathlib import Path
 
 import pytest
 import torch
@@ -52,7 +51,7 @@ def stored(graph: Graph) -> Graph:
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata)
 
 
-def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> None:
+def test_rows_are_fetched_and_enter_full_passes(graph, stored):
     torch.manual_seed(0)
     x = graph.ndata["x"]
     rows = stored.ndata["x"]
@@ -65,7 +64,7 @@ def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> 
     assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
 
 
-def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on() -> None:
+def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on():
     x = torch.randn(6, 3)
     rows = OwnRows(x)
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
@@ -74,7 +73,7 @@ def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on() -> Non
     assert rows.fetched == 3  # nodes 0, 1 and 2
 
 
-def test_batches_have_the_same_rows(graph: Graph, stored: Graph) -> None:
+def test_batches_have_the_same_rows(graph, stored):
     for workers in (0, 1):
         loaders = [
             NodeFlowLoader(
@@ -94,7 +93,7 @@ def test_batches_have_the_same_rows(graph: Graph, stored: Graph) -> None:
     assert full.fdata[0]["e"].equal(other.fdata[0]["e"])
 
 
-def test_edges_without_parent_get_zeros(graph: Graph, stored: Graph) -> None:
+def test_edges_without_parent_get_zeros(graph, stored):
     src, dst = (end[[8]] for end in graph.edges())
     flow = flow_from_edges([0, 0], [0, 0], num_src=1, num_dst=1, parent_eid=[8, -1])
     batches = [create_node_flow([flow], [src, dst], parent=g) for g in (graph, stored)]
@@ -104,7 +103,7 @@ def test_edges_without_parent_get_zeros(graph: Graph, stored: Graph) -> None:
     assert batches[1].fdata[0]["e"][1].tolist() == [0, 0]
 
 
-def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
+def test_propagation_history_and_updater(graph, stored):
     x = graph.ndata["x"]
     rows = stored.ndata["x"]
     sums = Propagation(graph.view(weight="p"))
@@ -125,7 +124,7 @@ def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
         History(graph, {1: 4}, inputs=OwnRows(torch.ones(3, 2)))
 
 
-def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) -> None:
+def test_graphs_made_of_graphs_with_such_columns(graph, stored):
     for change in (
         lambda g: transform.subgraph(g, range(20)),
         transform.add_reverse_edges,
@@ -142,7 +141,7 @@ def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) ->
     assert "x float32 [40, 3]" in repr(stored.ndata)
 
 
-def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
+def test_mistakes_with_such_columns(graph, stored):
     with pytest.raises(
         ValueError, match=r"column 'y' must have 40 rows, one per node or edge, got shape \(3, 2\)"
     ):
@@ -160,7 +159,7 @@ def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
-def test_rows_in_a_file_are_those_of_their_tensor(dtype: torch.dtype, tmp_path: Path) -> None:
+def test_rows_in_a_file_are_those_of_their_tensor(dtype, tmp_path):
     values = torch.arange(20).view(10, 2).to(dtype)
     shapes = {"x": ((10, 2), dtype)}
     store = Store(tmp_path / "rows", "thing", 1, shapes, {})

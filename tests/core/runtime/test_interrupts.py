@@ -78,7 +78,7 @@ for name, work in works.items():
 @pytest.mark.parametrize(
     "counts", [(200, 10, 10, 10), pytest.param((3000, 300, 300, 300), marks=pytest.mark.slow)]
 )
-def test_every_interrupt_ends_in_keyboard_interrupt(counts: tuple[int, ...]) -> None:
+def test_every_interrupt_ends_in_keyboard_interrupt(counts):
     """Without the mend, one interrupt of sampling in 25 was a SystemError: 200 miss it once in
     3,500 runs.
     """
@@ -93,9 +93,7 @@ class HandlerError(Exception):
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt(), HandlerError(), None], ids=str)
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_loop_raises_the_error_of_the_signal_handler(
-    raised: BaseException | None, depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_raises_the_error_of_the_signal_handler(raised, depth, monkeypatch):
     """A SystemError without such an error among its causes stays."""
     error = raised
     for _ in range(depth):
@@ -113,7 +111,7 @@ def test_a_loop_raises_the_error_of_the_signal_handler(
     assert caught.value is (error if raised is None else raised)
 
 
-def test_every_loop_is_interruptible() -> None:
+def test_every_loop_is_interruptible():
     from numba.core.registry import CPUDispatcher
 
     interruptible = type(kernels.csr.csr_rows)

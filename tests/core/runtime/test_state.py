@@ -43,7 +43,7 @@ def state_of(source: str) -> list[str]:
     return found
 
 
-def test_such_variables_are_found() -> None:
+def test_such_variables_are_found():
     source = (
         "a = {}\nb: list[int] = []\nc = threading.Lock()\nd = {1: 2}\ndef f():\n    global e\n    "
         "e = 1"
@@ -51,7 +51,7 @@ def test_such_variables_are_found() -> None:
     assert sorted(state_of(source)) == ["a", "b", "c", "e"]
 
 
-def test_only_the_room_of_the_process_has_state() -> None:
+def test_only_the_room_of_the_process_has_state():
     found = {
         str(path.relative_to(PACKAGE)): state_of(Path(path).read_text(encoding="utf-8"))
         for path in files()
@@ -65,7 +65,7 @@ def test_only_the_room_of_the_process_has_state() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_locks_that_are_held_at_a_fork_are_free_in_the_child() -> None:
+def test_locks_that_are_held_at_a_fork_are_free_in_the_child():
     def take() -> None:
         with process.warnings_lock, process.metis_lock:
             pass

@@ -244,8 +244,8 @@ def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
 
 
 def test_the_main_thread_uses_no_condition_of_the_standard_library(
-    monkeypatch: pytest.MonkeyPatch, without_torchs_threads: None
-) -> None:
+    monkeypatch, without_torchs_threads
+):
     """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for
     ever.
     """

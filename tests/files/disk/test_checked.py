@@ -32,15 +32,13 @@ def sparse(
         ([0, 2, 4], 3, "indptr"),
     ],
 )
-def test_ends_that_fall_or_miss_their_borders_are_found(
-    tmp_path: Path, ends: list[int], size: int, message: str
-) -> None:
+def test_ends_that_fall_or_miss_their_borders_are_found(tmp_path, ends, size, message):
     with pytest.raises(ValueError, match=rf"x\.npy.*{message}"):
         checked.check_ends(tmp_path, saved(tmp_path, "x", ends), size)
     checked.check_ends(tmp_path, saved(tmp_path, "x", [0, 0, 3]), 3)
 
 
-def test_every_piece_of_ids_is_looked_at(tmp_path: Path, small_pieces) -> None:
+def test_every_piece_of_ids_is_looked_at(tmp_path, small_pieces):
     small_pieces(2)
     for place in range(5):
         for wrong in (-1, 4):
@@ -62,13 +60,13 @@ def test_every_piece_of_ids_is_looked_at(tmp_path: Path, small_pieces) -> None:
             checked.check_ends(tmp_path, saved(tmp_path, f"ends{piece}", ends), 3)
 
 
-def test_ids_of_another_type_or_shape_are_refused(tmp_path: Path) -> None:
+def test_ids_of_another_type_or_shape_are_refused(tmp_path):
     for values, dtype in (([0.0], "float64"), ([[0]], "int64"), ([0], "int16")):
         with pytest.raises(ValueError, match=r"x\.npy must hold ids, int32 or int64, got"):
             checked.check_ids(tmp_path, saved(tmp_path, "x", values, dtype), 1)
 
 
-def test_arrays_of_a_sparse_column_must_fit_one_another(tmp_path: Path) -> None:
+def test_arrays_of_a_sparse_column_must_fit_one_another(tmp_path):
     checked.check_sparse(tmp_path, saved(tmp_path, "dense", [1]))
     column = sparse(tmp_path, [0, 1, 2], [2, 0], [5, 7])
     checked.check_sparse(tmp_path, column)

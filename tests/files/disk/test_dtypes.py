@@ -28,12 +28,12 @@ from nodeflow._files.disk.arrays import ArrayFile, numpy_type
         "",
     ],
 )
-def test_no_other_name_is_looked_up(name: str) -> None:
+def test_no_other_name_is_looked_up(name):
     with pytest.raises(ValueError, match="is said to hold"):
         ArrayFile.of({"file": "x.npy", "dtype": name, "shape": [1], "checksum": 0})
 
 
-def test_all_types_that_are_written_are_in_the_table() -> None:
+def test_all_types_that_are_written_are_in_the_table():
     kinds = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
     for kind in kinds:
         try:

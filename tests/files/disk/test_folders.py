@@ -45,7 +45,7 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_comes_back(tmp_path: Path) -> None:
+def test_a_folder_comes_back(tmp_path):
     folder = written(tmp_path / "a" / "b")
     assert sorted(path.name for path in folder.iterdir()) == [
         "half.npy",
@@ -66,7 +66,7 @@ def test_a_folder_comes_back(tmp_path: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["b"]
 
 
-def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_folder_that_fails(tmp_path):
     def fail() -> None:
         with folders.new_folder(tmp_path / "a") as draft:
             np.save(draft / "x.npy", np.arange(3))
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path):
     folder = written(tmp_path / "a")
     with pytest.raises(FileExistsError, match="overwrite=True"), folders.new_folder(folder):
         pass
@@ -94,7 +94,7 @@ def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: P
     assert (tmp_path / "mine" / "thesis.tex").exists()
 
 
-def test_one_process_writes_a_folder(tmp_path: Path) -> None:
+def test_one_process_writes_a_folder(tmp_path):
     another = pytest.raises(BlockingIOError, match="written by another process")
     with folders.new_folder(tmp_path / "a"), another, folders.new_folder(tmp_path / "a"):
         pass
@@ -109,7 +109,7 @@ def test_one_process_writes_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path) -> None:
+def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path):
     folder = written(tmp_path / "a")
     with folders.locked(folder):
         with pytest.raises(BlockingIOError), folders.new_folder(folder, overwrite=True, alone=True):
@@ -126,7 +126,7 @@ def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path)
         pass
 
 
-def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
+def test_folders_are_written_beside_each_other(tmp_path):
     def write_some(thread: int) -> None:
         for i in range(50):
             written(tmp_path / f"{thread} {i}")
@@ -137,7 +137,7 @@ def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from nodeflow._files.disk.folders import "
         "new_folder\n"
@@ -168,7 +168,7 @@ def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> N
         "contents.replace(b'<i8', b'<f8')",
     ],
 )
-def test_damaged_files_are_found_at_once(tmp_path: Path, change: str) -> None:
+def test_damaged_files_are_found_at_once(tmp_path, change):
     file = written(tmp_path / "a") / "x.npy"
     contents = file.read_bytes()
     file.unlink()
@@ -183,9 +183,7 @@ def test_damaged_files_are_found_at_once(tmp_path: Path, change: str) -> None:
 
 @pytest.mark.parametrize("at", [-1, -5, -90])
 @pytest.mark.parametrize("piece", [2**22, 64])
-def test_a_flipped_bit_is_found_by_the_checksum(
-    tmp_path: Path, at: int, piece: int, small_pieces
-) -> None:
+def test_a_flipped_bit_is_found_by_the_checksum(tmp_path, at, piece, small_pieces):
     """In the last byte too, and in any of the pieces that a file is read in."""
     small_pieces(piece)
     file = written(tmp_path / "a") / "x.npy"
@@ -211,9 +209,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(
         ("checksum", 1, "another checksum than when it was written"),
     ],
 )
-def test_foreign_manifests_are_refused(
-    tmp_path: Path, entry: str, value: object, message: str
-) -> None:
+def test_foreign_manifests_are_refused(tmp_path, entry, value, message):
     file = written(tmp_path / "a") / manifests.MANIFEST
     words = json.loads(file.read_text())
     del words["checksum"]
@@ -227,7 +223,7 @@ def test_foreign_manifests_are_refused(
         manifests.Manifest.read(tmp_path / "a", "thing", 3)
 
 
-def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
+def test_texts_are_a_list_that_compares_as_one(tmp_path):
     words = ["", "é", "node"]
     texts = text_files.map_texts(
         tmp_path, described := text_files.write_texts(tmp_path, "names", words), "names"
@@ -247,14 +243,14 @@ def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
         )
 
 
-def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
+def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path):
     with pytest.raises(FileNotFoundError, match=manifests.MANIFEST):
         manifests.Manifest.read(tmp_path, "thing", 3)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         manifests.Manifest.read(tmp_path / "nowhere", "thing", 3)
 
 
-def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, failing) -> None:
+def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path, failing):
     failing("posix_fallocate", errno.ENOSPC)
     with pytest.raises(OSError, match="No space left"):
         arrays.create_array(tmp_path / "x.npy", np.float32, (10, 4))
@@ -263,9 +259,7 @@ def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, faili
 
 @pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,), (1, 3)])
 @pytest.mark.parametrize("supported", [True, False])
-def test_created_arrays_are_zeros_that_can_be_written(
-    tmp_path: Path, shape: tuple[int, ...], supported: bool, failing
-) -> None:
+def test_created_arrays_are_zeros_that_can_be_written(tmp_path, shape, supported, failing):
     if not supported:
         failing("posix_fallocate", errno.EOPNOTSUPP)
     array = arrays.create_array(tmp_path / "x.npy", np.int32, shape)
@@ -277,9 +271,7 @@ def test_created_arrays_are_zeros_that_can_be_written(
     assert np.load(tmp_path / "x.npy").tolist() == np.full(shape, 7).tolist()
 
 
-def test_one_thread_at_a_time_reads_the_header_of_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path, monkeypatch):
     """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy
     reads a header.
     """
@@ -314,7 +306,7 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(
         assert not thread.is_alive()
 
 
-def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Path) -> None:
+def test_numbers_written_before_their_type_was_known_are_converted(tmp_path):
     writer = streams.ArrayWriter(tmp_path / "x.npy", torch.int64, (2,))
     writer.append(torch.tensor([[1, -2], [3, 4]]))
     writer.convert(torch.float64)
@@ -329,7 +321,7 @@ def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Pat
     assert arrays.map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
 
 
-def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path: Path, failing) -> None:
+def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path, failing):
     manifests.replace_file(tmp_path / "x", b"old")
     failing("fsync", errno.ENOSPC)
     with pytest.raises(OSError, match=r"No space left on device.*x"):
@@ -337,7 +329,7 @@ def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path: Path
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"old"}
 
 
-def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+def test_drafts_of_killed_processes_are_removed(tmp_path):
     for name in ("finished", "replaced"):
         written(tmp_path / name)
     drafts = [".unfinished-b", ".unfinished-living"]
@@ -366,7 +358,7 @@ def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x.npy", manifests.MANIFEST])
 @pytest.mark.parametrize("how", ["pipe", "folder", "link", "loop", "empty"])
-def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
+def test_what_is_no_file_is_named(tmp_path, name, how):
     file = written(tmp_path / "a") / name
     file.unlink()
     if how == "pipe":
@@ -382,7 +374,7 @@ def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"[" * 100_000, b'{"kind": "a", "kind": "b"}', b"3"])
-def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
+def test_what_is_no_manifest_is_named(tmp_path, text):
     file = written(tmp_path / "a") / manifests.MANIFEST
     file.write_bytes(text)
     with pytest.raises(ValueError, match=re.escape(f"{file} is damaged or foreign")):
@@ -402,7 +394,7 @@ def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
         "(" * 5000,
     ],
 )
-def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
+def test_a_damaged_header_is_a_value_error(tmp_path, header):
     file = tmp_path / "x.npy"
     size = len(header) + 1
     file.write_bytes(

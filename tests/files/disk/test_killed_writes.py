@@ -45,9 +45,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_column_has_its_name_when_it_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_has_its_name_when_it_is_whole(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(arrays, "take_room", die)
         killed(lambda: storage.create(tmp_path / "x.npy", (50, 4)))
@@ -56,9 +54,7 @@ def test_a_column_has_its_name_when_it_is_whole(
     assert names(tmp_path) == ["x.npy"]
 
 
-def test_scratch_rows_are_gone_with_their_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scratch_rows_are_gone_with_their_process(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(arrays, "take_room", die)
         killed(lambda: arrays.scratch_array(tmp_path, torch.float32, (50, 4)))
@@ -87,9 +83,7 @@ def fail() -> None:
     raise MemoryError
 
 
-def test_a_folder_that_cannot_be_replaced_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path, monkeypatch):
     write(tmp_path / "a", 1)
     before_last_rename(monkeypatch, fail)
     with pytest.raises(MemoryError):
@@ -99,9 +93,7 @@ def test_a_folder_that_cannot_be_replaced_comes_back(
 
 
 @pytest.mark.parametrize("way", ["one step", "no call for it", "link"])
-def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(tmp_path, monkeypatch, way):
     if way == "link":
         (tmp_path / "empty").mkdir()
         (tmp_path / "a").symlink_to("empty", target_is_directory=True)
@@ -117,7 +109,7 @@ def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(
     assert names(tmp_path) == ["a", *["empty"] * (way == "link")]
 
 
-def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_replaced_in_one_step(tmp_path, monkeypatch):
     """What is left of a process that is killed right after it is removed by a save of another
     folder too.
     """
@@ -132,9 +124,7 @@ def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.Mo
     assert names(tmp_path) == ["a", "c"]
 
 
-def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(tmp_path, monkeypatch):
     """Until then its copy under another name is the only one, so it must outlive a second kill."""
     write(tmp_path / "a", 1)
     with monkeypatch.context() as patch:
@@ -158,7 +148,7 @@ def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(
     assert names(tmp_path / "a") == [manifest.MANIFEST]
 
 
-def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
+def test_what_came_in_between_is_not_replaced(tmp_path):
     for overwrite in (False, True):
         file = tmp_path / str(overwrite)
         with pytest.raises(FileExistsError), folders.new_folder(file, overwrite=overwrite):
@@ -168,9 +158,7 @@ def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("num_rows", [None, 3])
-def test_all_is_on_the_disk_before_it_has_its_name(
-    num_rows: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_on_the_disk_before_it_has_its_name(num_rows, tmp_path, monkeypatch):
     """A power cut loses what was not flushed, and the order of what is left is that of the
     flushes.
     """

@@ -5,7 +5,6 @@ piece.
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ SPARSE = torch.tensor([[0.0, 2.0], [0.0, 0.0], [3.0, 4.0]]).to_sparse_csr()
 
 
 @given(st.integers(0, 9), st.integers(1, 40), st.sampled_from([0, 1, 12, 512]))
-def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
-    rows: int, size: int, row: int
-) -> None:
+def test_pieces_are_all_rows_once_and_no_larger_than_was_said(rows, size, row):
     """A sparse row counts as 512 bytes, one without numbers as 1; a single row may be larger than a
     piece.
     """
@@ -39,11 +36,11 @@ def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
 
 @pytest.mark.parametrize("column", [DENSE, SPARSE], ids=["dense", "sparse"])
 def test_a_column_is_one_file_for_any_size_of_its_pieces(
-    column: torch.Tensor,
-    tmp_path: Path,
+    column,
+    tmp_path,
     small_pieces,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     pieces_of = streams.pieces_of
     described = []
     for size in (2**24, 7, 1):
@@ -59,7 +56,7 @@ def test_a_column_is_one_file_for_any_size_of_its_pieces(
     assert described[1:] == described[:1] * 2
 
 
-def test_rows_that_were_not_appended_are_zeros(tmp_path: Path) -> None:
+def test_rows_that_were_not_appended_are_zeros(tmp_path):
     for like, width in ((DENSE, (3,)), (SPARSE, (2,))):
         writer = streams.column_writer(tmp_path / "x.npy", like, 7)
         writer.append(like)
@@ -67,7 +64,7 @@ def test_rows_that_were_not_appended_are_zeros(tmp_path: Path) -> None:
         assert column.equal(torch.cat([like.to_dense(), torch.zeros(7 - len(like), *width)]))
 
 
-def test_numbers_are_converted_piece_by_piece(tmp_path: Path, small_pieces) -> None:
+def test_numbers_are_converted_piece_by_piece(tmp_path, small_pieces):
     small_pieces(2)
     writer = streams.ArrayWriter(tmp_path / "x.npy", torch.int64, (3,))
     writer.append(DENSE.long())
@@ -77,11 +74,11 @@ def test_numbers_are_converted_piece_by_piece(tmp_path: Path, small_pieces) -> N
 
 @pytest.mark.parametrize("supported", [True, False])
 def test_room_is_taken_from_its_start_to_its_end(
-    supported: bool,
-    tmp_path: Path,
+    supported,
+    tmp_path,
     small_pieces,
     failing,
-) -> None:
+):
     small_pieces(4)
     if not supported:
         failing("posix_fallocate", errno.EOPNOTSUPP)
@@ -92,7 +89,7 @@ def test_room_is_taken_from_its_start_to_its_end(
         assert (tmp_path / "x").read_bytes() == b"abcde" + bytes(size)
 
 
-def test_numbers_of_a_file_begin_with_its_second_page(tmp_path: Path) -> None:
+def test_numbers_of_a_file_begin_with_its_second_page(tmp_path):
     described = streams.stream_column(tmp_path / "x.npy", DENSE)
     assert arrays.read_header(tmp_path / described.file) == (np.dtype("float32"), (5, 3), 4096)
     assert (tmp_path / described.file).read_bytes()[4094:4096] == b" \n"
@@ -100,7 +97,7 @@ def test_numbers_of_a_file_begin_with_its_second_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [10_000, 10_001])
-def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
+def test_a_header_may_be_so_long(length, tmp_path):
     text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}".ljust(length - 1) + b"\n"
     (tmp_path / "x.npy").write_bytes(
         np.lib.format.magic(2, 0) + length.to_bytes(4, "little") + text + bytes(8)
@@ -115,9 +112,7 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [(b"<i8", rb"\x3ci8"), (b" ", b"\0"), (b"1", b"\\\n1"), (b",)}\n", b"")], ids=str
 )
-def test_a_header_with_escapes_or_cut_off_is_no_table(
-    damage: tuple[bytes, bytes], tmp_path: Path
-) -> None:
+def test_a_header_with_escapes_or_cut_off_is_no_table(damage, tmp_path):
     text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}\n"
     begin = np.lib.format.magic(2, 0) + len(text).to_bytes(4, "little")
     (tmp_path / "x.npy").write_bytes(begin + text + bytes(8))
@@ -130,7 +125,7 @@ def test_a_header_with_escapes_or_cut_off_is_no_table(
 
 
 @pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
-def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
+def test_arrays_of_no_numbers_are_refused(kind, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros(3, kind))
     with pytest.raises(ValueError, match=r"its array has dtype .*, not numbers"):
         arrays.read_header(tmp_path / "x.npy")
@@ -139,7 +134,7 @@ def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "huge"), [([2**59 - 1], False), ([2**59], True), ([0, 2**58, 2], True), ([], False)]
 )
-def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> None:
+def test_shapes_that_no_array_has_are_refused(shape, huge):
     facts = {"file": "x.npy", "dtype": "int8", "shape": shape, "checksum": 0}
     if huge:
         with pytest.raises(ValueError, match="is said to hold"):
@@ -148,7 +143,7 @@ def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> N
         assert arrays.ArrayFile.of(facts).facts() == facts
 
 
-def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path: Path, small_pieces) -> None:
+def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path, small_pieces):
     words = ["", "é", "node", "", "\ud800", "flow"]
     for number in (1, 2, 100):
         small_pieces(number)
@@ -161,7 +156,7 @@ def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path: Path, sma
         assert texts[1:-1:2] == tuple(words[1:-1:2])
 
 
-def test_texts_show_the_first_three(tmp_path: Path) -> None:
+def test_texts_show_the_first_three(tmp_path):
     words = ["a", "b", "c", "d"]
     shown = []
     for number in (0, 1, 3, 4):
@@ -179,7 +174,7 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1,), (1, 3), (3, 1), (0, 3), (3, 0)])
-def test_columns_of_one_row_or_number_and_of_none(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_columns_of_one_row_or_number_and_of_none(shape, tmp_path):
     column = 5 + torch.arange(float(np.prod(shape))).view(shape)
     assert arrays.map_tensor(tmp_path, streams.stream_column(tmp_path / "x.npy", column)).equal(
         column

@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_simulation_refuses_what_windows_refuses(tmp_path: Path, windows: None) -> None:
+def test_the_simulation_refuses_what_windows_refuses(tmp_path, windows):
     file = tmp_path / "x" / "a.npy"
     file.parent.mkdir()
     np.save(file, np.arange(3))
@@ -65,9 +65,7 @@ def test_the_simulation_refuses_what_windows_refuses(tmp_path: Path, windows: No
     file.parent.replace(tmp_path / "y")
 
 
-def test_a_graph_folder_is_replaced_once_nobody_maps_it(
-    graph: Graph, tmp_path: Path, windows: None
-) -> None:
+def test_a_graph_folder_is_replaced_once_nobody_maps_it(graph, tmp_path, windows):
     graph.save(tmp_path / "g")
     opened = Graph.open(tmp_path / "g")
     assert opened.ndata["x"].equal(graph.ndata["x"])
@@ -82,13 +80,13 @@ def test_a_graph_folder_is_replaced_once_nobody_maps_it(
     Graph.open(tmp_path / "g", verify=True)
 
 
-def test_a_folder_that_fails_leaves_nothing(tmp_path: Path, windows: None) -> None:
+def test_a_folder_that_fails_leaves_nothing(tmp_path, windows):
     with pytest.raises(FileNotFoundError), folders.new_folder(tmp_path / "g") as draft:
         (draft / "missing").read_bytes()
     assert names(tmp_path) == []
 
 
-def test_drafts_of_killed_processes_go(tmp_path: Path, windows: None) -> None:
+def test_drafts_of_killed_processes_go(tmp_path, windows):
     (tmp_path / ".unfinished-old").mkdir()
     (tmp_path / ".unfinished-old" / ".lock").touch()
     with folders.new_folder(tmp_path / "g"):
@@ -96,19 +94,17 @@ def test_drafts_of_killed_processes_go(tmp_path: Path, windows: None) -> None:
     assert names(tmp_path) == ["g"]
 
 
-def test_a_graph_is_built(tmp_path: Path, windows: None) -> None:
+def test_a_graph_is_built(tmp_path, windows):
     (tmp_path / "e.csv").write_text("0,1\n1,2\n2,0\n")
     assert datasets.build_graph([tmp_path / "e.csv"], tmp_path / "g", progress=False).num_edges == 3
 
 
-def test_parts_are_written(graph: Graph, tmp_path: Path, windows: None) -> None:
+def test_parts_are_written(graph, tmp_path, windows):
     partition_graph(graph, tmp_path / "p", 2, method="ranges", progress=False)
     partition_graph(graph, tmp_path / "p", 2, method="ranges", progress=False, overwrite=True)
 
 
-def test_partitions_are_written_again_and_again(
-    graph: Graph, tmp_path: Path, windows: None
-) -> None:
+def test_partitions_are_written_again_and_again(graph, tmp_path, windows):
     options: dict[str, Any] = {"ndata": ["x", "X", "s"], "train": [0, 3], "progress": False}
     for _ in range(2):
         write_partitions(graph, tmp_path / "p", 3, overwrite=True, **options)
@@ -125,7 +121,7 @@ def test_partitions_are_written_again_and_again(
     assert len({name.lower() for name in files}) == len(files) == 3 * (1 + 1 + 3)
 
 
-def test_a_table_outlives_its_process(tmp_path: Path, windows: None) -> None:
+def test_a_table_outlives_its_process(tmp_path, windows):
     for _ in range(2):
         table = EmbeddingTable(6, 2, folder=tmp_path / "t", optimizer="sgd", lr=0.1)
         table.pull([0, 1, 2]).sum().backward()
@@ -138,9 +134,7 @@ def test_a_table_outlives_its_process(tmp_path: Path, windows: None) -> None:
     assert "journal" not in names(tmp_path / "t")
 
 
-def test_a_history_and_full_passes_through_files(
-    graph: Graph, tmp_path: Path, windows: None
-) -> None:
+def test_a_history_and_full_passes_through_files(graph, tmp_path, windows):
     history = History(graph, {1: 4}, folder=tmp_path / "h")
     history.write(1, [0, 1], torch.ones(2, 4))
     history.commit()
@@ -149,7 +143,7 @@ def test_a_history_and_full_passes_through_files(
     assert rows.allclose(model.inference(graph, graph.ndata["x"]))
 
 
-def test_rows_of_files_without_pread(tmp_path: Path, windows: None) -> None:
+def test_rows_of_files_without_pread(tmp_path, windows):
     out = storage.create(tmp_path / "x.npy", (60, 2))
     out[:] = torch.arange(120.0).reshape(60, 2)
     ids = torch.randint(0, 60, (200,), generator=torch.Generator().manual_seed(0))
@@ -158,7 +152,7 @@ def test_rows_of_files_without_pread(tmp_path: Path, windows: None) -> None:
         storage.open(tmp_path / "x.npy", direct=True)
 
 
-def test_a_run_is_saved_resumed_and_replaced(tmp_path: Path, windows: None) -> None:
+def test_a_run_is_saved_resumed_and_replaced(tmp_path, windows):
     data = two_communities(tmp_path / "data")
     run = tmp_path / "run"
     assert train(data, run, "--checkpoint-every", "1", "--no-plot") == 0
@@ -167,7 +161,7 @@ def test_a_run_is_saved_resumed_and_replaced(tmp_path: Path, windows: None) -> N
     assert status(["evaluate", str(run)]) == 0
 
 
-def test_scratch_files_have_no_name(tmp_path: Path, windows: None) -> None:
+def test_scratch_files_have_no_name(tmp_path, windows):
     rows = arrays.scratch_array(tmp_path, torch.bfloat16, (3, 2))
     rows[1] = 2
     assert rows.sum() == 4
@@ -175,7 +169,7 @@ def test_scratch_files_have_no_name(tmp_path: Path, windows: None) -> None:
     assert names(tmp_path) == []
 
 
-def test_memory_outside_the_heap_can_be_written_without_fork(windows: None) -> None:
+def test_memory_outside_the_heap_can_be_written_without_fork(windows):
     zeros = outside(3, np.int64)
     zeros += 1
     assert zeros.tolist() == [1, 1, 1]
@@ -184,14 +178,12 @@ def test_memory_outside_the_heap_can_be_written_without_fork(windows: None) -> N
 @pytest.mark.parametrize(
     "file", ["C:x.npy", "C:\\x.npy", "\\x.npy", "/x.npy", "..\\x.npy", "a/../x.npy"]
 )
-def test_no_drive_and_no_backslash_leads_out_of_a_folder(file: str) -> None:
+def test_no_drive_and_no_backslash_leads_out_of_a_folder(file):
     with pytest.raises(ValueError, match="outside of the folder"):
         arrays.ArrayFile.of({"file": file, "dtype": "int64", "shape": [1], "checksum": 0})
 
 
-def test_a_clock_of_two_seconds_hides_no_change(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_of_two_seconds_hides_no_change(graph, tmp_path, monkeypatch):
     """A file system such as FAT rounds times: what changes within a tick after a check is still
     checked again.
     """
@@ -222,7 +214,7 @@ def test_a_clock_of_two_seconds_hides_no_change(
     assert file.name in (tmp_path / "g" / checked.STAMP).read_text()
 
 
-def test_every_text_file_names_its_encoding() -> None:
+def test_every_text_file_names_its_encoding():
     """Else it is that of the system, and a run folder could not be read on another one."""
     root = Path(nodeflow.__file__).parent
     wrong = []

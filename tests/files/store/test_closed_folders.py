@@ -19,7 +19,7 @@ def flip(file: Path, at: int = -1) -> None:
 
 
 @pytest.mark.parametrize("name", list(SHAPES))
-def test_a_flipped_bit_in_a_closed_folder_is_found(tmp_path: Path, name: str) -> None:
+def test_a_flipped_bit_in_a_closed_folder_is_found(tmp_path, name):
     store = opened(tmp_path / "a")
     store.commit(changes(1))
     store.close()
@@ -32,7 +32,7 @@ def test_a_flipped_bit_in_a_closed_folder_is_found(tmp_path: Path, name: str) ->
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
-def test_the_last_store_of_a_process_writes_the_checksums(tmp_path: Path) -> None:
+def test_the_last_store_of_a_process_writes_the_checksums(tmp_path):
     first = opened(tmp_path / "a")
     second = opened(tmp_path / "a")
     first.commit(changes(1))
@@ -48,7 +48,7 @@ def test_the_last_store_of_a_process_writes_the_checksums(tmp_path: Path) -> Non
     assert opened(tmp_path / "a").arrays["step"] == 3
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed(tmp_path):
     opened(tmp_path / "a").close()
     left = [tmp_path / "a" / name for name in (".manifest.json.unfinished", ".journal.unfinished")]
     for file in left:
@@ -57,7 +57,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert not any(file.exists() for file in left)
 
 
-def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
+def test_a_foreign_journal_is_named(tmp_path):
     store = opened(tmp_path / "a")
     write_without_end(store, 1)
     journal = np.memmap(tmp_path / "a" / "journal", np.int64, "r+")
@@ -68,7 +68,7 @@ def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
         opened(tmp_path / "a")
 
 
-def test_a_mark_that_is_no_length_is_damage(tmp_path: Path) -> None:
+def test_a_mark_that_is_no_length_is_damage(tmp_path):
     store = opened(tmp_path / "a")
     write_without_end(store, 1)
     flip(tmp_path / "a" / "journal", 0)
@@ -76,7 +76,7 @@ def test_a_mark_that_is_no_length_is_damage(tmp_path: Path) -> None:
         opened(tmp_path / "a")
 
 
-def test_a_number_of_thousands_of_digits_is_named(tmp_path: Path) -> None:
+def test_a_number_of_thousands_of_digits_is_named(tmp_path):
     opened(tmp_path / "a").close()
     manifest = tmp_path / "a" / "manifest.json"
     words = json.loads(manifest.read_text())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from nodeflow._files.store.journal import Journal
 
 
-def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
+def test_a_journal_that_is_not_marked_changes_nothing(tmp_path):
     log = Journal(tmp_path / "journal")
     log.undo({})
     log.erase()
@@ -30,7 +28,7 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "journal").exists()
 
 
-def test_a_journal_is_marked_when_all_rows_are_there(tmp_path: Path) -> None:
+def test_a_journal_is_marked_when_all_rows_are_there(tmp_path):
     """A kill in between finds nothing to be put back."""
     log = Journal(tmp_path / "journal")
     arrays = {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}

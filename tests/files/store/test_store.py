@@ -31,7 +31,7 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> None:
+def test_commits_are_there_when_the_folder_is_opened_again(tmp_path):
     store = opened(tmp_path / "a" / "b")
     assert values(store.arrays) == after(0)
     for k in (1, 2):
@@ -49,7 +49,7 @@ def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> No
         store.commit(changes(3))
 
 
-def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
+def test_stores_of_one_process_share_the_journal(tmp_path):
     """A journal that another store has replaced, or removed when it was closed, is no longer
     written.
     """
@@ -66,7 +66,7 @@ def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
         first.close()
 
 
-def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
+def test_all_arrays_are_replaced_at_once(tmp_path):
     store = opened(tmp_path / "a")
     store.commit(changes(1))
     new = store.successor()
@@ -89,9 +89,7 @@ def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
     st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=4), st.integers(0, 3), st.booleans()
 )
 @examples(40)
-def test_an_error_at_any_array_puts_all_rows_back(
-    ids: list[list[int]], at: int, files: bool
-) -> None:
+def test_an_error_at_any_array_puts_all_rows_back(ids, at, files):
     import tempfile
 
     shapes = {f"x{k}": ((10, 2), torch.float64) for k in range(4)}
@@ -120,8 +118,8 @@ def test_an_error_at_any_array_puts_all_rows_back(
 
 @pytest.mark.parametrize("files", [False, True])
 def test_rows_that_could_not_be_put_back_are_put_back_by_the_next_commit(
-    files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    files, tmp_path, monkeypatch
+):
     store = opened(tmp_path / "a") if files else stores.MemoryStore({"x": torch.zeros(50, 3)})
 
     def change(arrays: Any) -> None:
@@ -140,7 +138,7 @@ def test_rows_that_could_not_be_put_back_are_put_back_by_the_next_commit(
 
 
 @pytest.mark.parametrize("bad", [[50], [-1], [3, 10**12]])
-def test_ids_that_are_no_rows(bad: list[int], tmp_path: Path) -> None:
+def test_ids_that_are_no_rows(bad, tmp_path):
     store = opened(tmp_path / "a")
     store.commit(changes(1))
     ids = torch.tensor(bad)
@@ -200,8 +198,8 @@ print(n)
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     assert int(run(DIE, tmp_path / "a").stdout) > 10
     assert values(opened(tmp_path / "a").arrays) == after(2)
 
@@ -219,7 +217,7 @@ for k in range(int(store.arrays["step"]) + 1, 10**6):
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_whole_commits(count, tmp_path):
     opened(tmp_path / "a").close()
     for seconds in np.random.default_rng(0).uniform(0.02, 0.2, count):
         command = [sys.executable, "-c", RUN, str(tmp_path / "a"), str(Path(__file__).parents[2])]
@@ -237,7 +235,7 @@ def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("damage", ["none", "flipped", "last", "cut", "foreign", "empty", "index"])
-def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
+def test_only_a_complete_journal_is_undone(damage, tmp_path):
     store = opened(tmp_path / "a")
     store.commit(changes(1))
     write_without_end(store, 2)
@@ -270,7 +268,7 @@ def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
         assert values(store.arrays) == after(3)
 
 
-def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_during_a_commit(tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -294,7 +292,7 @@ def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
+def test_a_child_made_by_fork_does_not_write(tmp_path):
     code = (
         "import os, sys; from pathlib import Path; sys.path[:0] = [sys.argv[2]]\n"
         "from _support.stores import changes, opened\n"
@@ -333,7 +331,7 @@ class Two(Peers):
             raise ValueError(f"{what} are of other numbers")
 
 
-def test_a_commit_that_the_other_process_may_not_have_ended_is_left_open(tmp_path: Path) -> None:
+def test_a_commit_that_the_other_process_may_not_have_ended_is_left_open(tmp_path):
     peers = Two()
     store = opened(tmp_path / "a", peers=peers)
     store.commit(changes(1))
@@ -352,16 +350,14 @@ def test_a_commit_that_the_other_process_may_not_have_ended_is_left_open(tmp_pat
 @pytest.mark.parametrize(
     ("number", "words"), [(1, "has no set 1 of arrays, only 0"), (2, "are of other numbers")]
 )
-def test_a_folder_of_another_run_is_refused_and_stays(
-    tmp_path: Path, number: int, words: str
-) -> None:
+def test_a_folder_of_another_run_is_refused_and_stays(tmp_path, number, words):
     opened(tmp_path / "a").commit(changes(1))
     with pytest.raises(ValueError, match=words):
         opened(tmp_path / "a", peers=Two(number))
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
-def test_a_store_knows_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_knows_its_process(tmp_path, monkeypatch):
     store = opened(tmp_path / "a")
     another = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: another)
@@ -370,7 +366,7 @@ def test_a_store_knows_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert values(store.arrays) == after(0)
 
 
-def test_folders_of_others(tmp_path: Path) -> None:
+def test_folders_of_others(tmp_path):
     opened(tmp_path / "a").close()
     other = {**SHAPES, "x": ((50, 4), torch.float32)}
     with pytest.raises(ValueError, match=r"holds a thing with arrays .*; choose another folder"):
@@ -398,7 +394,7 @@ def test_folders_of_others(tmp_path: Path) -> None:
         opened(tmp_path / "a")
 
 
-def test_a_commit_of_nothing(tmp_path: Path) -> None:
+def test_a_commit_of_nothing(tmp_path):
     nothing: stores.Changes = {}
     opened(tmp_path / "a").commit(nothing)
     assert values(opened(tmp_path / "a").arrays) == after(0)
