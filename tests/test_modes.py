@@ -24,7 +24,7 @@ class Mode(NamedTuple):
 
 MODES = {
     "several processes": Mode({"peers"}, ("_core/peers", "_processes", "distributed"), 30),
-    "form of draws": Mode({"form", "in_torch"}, ("_core/in_torch", "_core/edges"), 25),
+    "form of draws": Mode({"form", "in_torch"}, ("_core/in_torch", "_core/edges"), 20),
     "bfloat16": Mode({"bfloat16"}, ("_kernels", "ops", "training/_precision.py"), 10),
     "coded rows": Mode({"coded"}, ("_core/rows", "storage"), 2),
 }

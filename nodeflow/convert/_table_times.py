@@ -141,7 +141,7 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
             f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded "
             f"numbers from 2**{digits} on; read it as float64 or int64"
         )
-    for unit, form, factor, first in _CALENDAR:
+    for unit, pattern, factor, first in _CALENDAR:
         fields = (seconds * factor + first)[:, None] // _PLACES % _SIZES
         is_date = ((fields >= _LEAST) & (fields <= _LARGEST)).all(1) & (seconds % 1 == 0)
         # others may stand for no date, such as 0 and 99991231
@@ -149,7 +149,7 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
             year = seconds[is_date].astype("M8[s]").astype("M8[Y]")[0]
             raise ValueError(
                 f"{words}, but looks like {unit} such as {plain[is_date][0]}, which are seconds of "
-                f"{year}; pandas.to_datetime(column, format={form!r}) makes dates of them"
+                f"{year}; pandas.to_datetime(column, format={pattern!r}) makes dates of them"
             )
     return seconds
 

@@ -82,7 +82,7 @@ _EDGES = [
 ]
 _DATA = re.compile(r"(.+)\.(?:npy|npz|csv|tsv|txt|json|parquet|pt|pkl|mat)(?:\.gz)?")
 _ID_FILES = ("{}", "{}idx", "{}ids", "idx{}", "{}nodes", "{}indices", "{}index")
-_IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in _ID_FILES}
+_IDS = {name.format(word): part for word, part in PART_WORDS.items() for name in _ID_FILES}
 """Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx,
 idx_train.
 """

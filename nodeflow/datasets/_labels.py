@@ -27,8 +27,8 @@ PART_WORDS = {
     **dict.fromkeys(("test", "testing", "tst", "te"), "test"),
 }
 """The words that people have for the parts of a split."""
-_FORMS = ("{}mask", "{}masks", "mask{}", "is{}", "in{}", "{}idx", "{}set")
-MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form in _FORMS}
+_MASK_TITLES = ("{}mask", "{}masks", "mask{}", "is{}", "in{}", "{}idx", "{}set")
+MASKS = {title.format(word): part for word, part in PART_WORDS.items() for title in _MASK_TITLES}
 """Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train,
 train_idx.
 """

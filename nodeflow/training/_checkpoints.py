@@ -133,10 +133,10 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return [_decoded(item, tensors) for item in value]
     if not isinstance(value, dict):
         return value
-    ((form, content),) = value.items()
-    if form == "tensor":
+    ((kind, content),) = value.items()
+    if kind == "tensor":
         return tensors[content]
-    if form == "tuple":
+    if kind == "tuple":
         return tuple(_decoded(content, tensors))
     # of strings a dict, of other keys a list of pairs
     return {key: _decoded(item, tensors) for key, item in dict(content).items()}
