@@ -477,7 +477,7 @@ BY_HAND = {
             "ValueError",
             "leave out folder or device",
         ),
-        ("History(graph, {1: 2**50})", "ValueError", "widths"),
+        ("History(graph, {1: 2**50})", "ValueError", "a history in memory takes"),
         (
             "History(graph, {1: 4}, dtype=torch.int64)",
             "ValueError",
