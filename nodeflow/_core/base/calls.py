@@ -12,7 +12,7 @@ from abc import ABCMeta
 from collections.abc import Callable
 from functools import cache, wraps
 from os import PathLike
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 import torch
@@ -161,7 +161,16 @@ class Explained(type):
     @property
     def __signature__(cls) -> inspect.Signature:
         """That of ``__init__``, which ``inspect`` does not find behind ``__call__``."""
-        return _signature(cls)
+        signature = _signature(cls)
+        try:
+            types = get_type_hints(cls.__init__)  # type: ignore[misc]
+        except (NameError, TypeError):  # an annotation for type checkers alone
+            return signature
+        parameters = [
+            p.replace(annotation=types.get(name, p.annotation))
+            for name, p in signature.parameters.items()
+        ]
+        return inspect.Signature(parameters)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         for name in _flags(cls) & options.keys():
