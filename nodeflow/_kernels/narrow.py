@@ -154,15 +154,20 @@ def sum_unpacked(
             p = q
 
 
+# how far from a multiple of a step a number may be, as a share of it: float32 has rounded both
+_BLUR = 2.0**-22
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def survey(rows, levels, low, high, unit):
+def survey(rows, levels, low, high, unit, least, step):
     """Look through ``rows``, float32 ``[n, width]``, and go on from what was seen of each column
     before.
 
-    ``low`` and ``high`` are its bounds, ``unit`` is the largest power of two of which all numbers
-    are multiples; 0 before the first number but 0, and -1 where more than ``levels`` of them lie
-    between the bounds. Returns the place of the first number that is not finite among all, row by
-    row, or -1.
+    ``low`` and ``high`` are its bounds, ``least`` the smallest number but 0 regardless of sign.
+    ``unit`` is the largest power of two of which all are multiples, and ``step`` such a number of
+    any kind, as far as it can be told from rounding; 0 before the first number but 0, and -1 where
+    more than ``levels`` of them lie between the bounds. Returns the place of the first number that
+    is not finite among all, row by row, or -1.
     """
     n, width = rows.shape
     for i in range(n):
@@ -172,10 +177,30 @@ def survey(rows, levels, low, high, unit):
                 return i * width + c
             low[U64(c)] = min(low[U64(c)], x)
             high[U64(c)] = max(high[U64(c)], x)
-            if x != 0 and unit[U64(c)] >= 0:
-                fraction, power = math.frexp(abs(x))
+            size = abs(x)
+            g = step[U64(c)]
+            span = high[U64(c)] - low[U64(c)]
+            if size == 0:
+                continue
+            least[U64(c)] = min(least[U64(c)], size)
+            if unit[U64(c)] >= 0:
+                fraction, power = math.frexp(size)
                 bits = np.int64(math.ldexp(fraction, 24))  # all that float32 has
                 two = math.ldexp(np.float64(bits & -bits), power - 24)
                 two = two if unit[U64(c)] == 0 else min(two, unit[U64(c)])
-                unit[U64(c)] = two if levels * two >= high[U64(c)] - low[U64(c)] else -1
+                unit[U64(c)] = two if levels * two >= span else -1
+            if g < 0:
+                continue
+            g = size if g == 0 else g
+            rest = abs(size - np.rint(size / g) * g)
+            blur = size * _BLUR
+            far = g * _BLUR
+            if rest > blur:
+                # Euclid's algorithm, with bounds of what rounding may have done to its numbers
+                while rest > blur:
+                    times = np.rint(g / rest)
+                    g, rest = rest, abs(g - times * rest)
+                    far, blur = blur, far + times * blur
+                g = size / np.rint(size / g) if 4 * far * size < g * g else np.float64(-1)
+            step[U64(c)] = g if levels * g >= span else -1
     return np.int64(-1)

@@ -92,9 +92,8 @@ def narrow(column: Tensor | Rows, width: str = "int8", *, limit: float = 0.25) -
     """Return a dense column in fewer bytes: codes in memory, which all who read it see as float32.
 
     With "int8" a number is read as a whole multiple of the scale of its column. If all numbers of a
-    column are multiples of a power of two, at most 255 of them from the smallest to the largest
-    (counts, flags, one-hot columns, ages, years), that is its scale, and the column keeps its
-    numbers.
+    column are multiples of one step, at most 255 of them from the smallest to the largest (counts,
+    flags, one-hot columns, ages, years), that is its scale, and the column keeps its numbers.
     Otherwise 255 steps go from the smallest to the largest, and the error is at most half a step.
     "float16" and "bfloat16" round every number to its nearest. A range of numbers that is wide for
     few of them costs int8 its precision: clip such columns, or take their logarithm.

@@ -98,10 +98,13 @@ def test_whole_numbers_of_a_step_keep_their_values(begin, steps, power):
     [
         [0, 1],
         [1990.0, 2245.0, 2000.0],
+        [0, 0.37],
         [-7.25],
         [0.0],
+        [0.1, 25.5],
         [1e6, 1e6 + 1],
         [1e-45, 3e-45],
+        [3.4028234663852886e38],
     ],
 )
 def test_columns_that_lose_nothing(values):

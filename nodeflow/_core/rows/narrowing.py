@@ -94,7 +94,7 @@ def _seen(column: Tensor | Rows, name: str) -> list[Array]:
     width = math.prod(column.shape[1:])
     inf = np.full(width, np.inf)
     step = max(_PIECE // max(width, 1), 1)
-    seen: list[Array] = [inf, -inf, np.zeros(width)]
+    seen: list[Array] = [inf, -inf, np.zeros(width), inf.copy(), np.zeros(width)]
     for start in range(0, column.shape[0] if width else 0, step):
         rows = _read(column, torch.arange(start, min(start + step, column.shape[0])))
         bad = int(kernels.narrow.survey(rows, _LEVELS, *seen))
@@ -141,13 +141,15 @@ def _measured(kind: str, row: tuple[int, ...], seen: list[Array], sample: Floats
     return coding
 
 
-def _grid(low: Floats, high: Floats, unit: Floats) -> tuple[Array, Array]:
+def _grid(
+    low: Floats, high: Floats, unit: Floats, least: Floats, step: Floats
+) -> tuple[Array, Array]:
     """Return zero points and scales of int8 columns: numbers are read as whole numbers of their
     scale.
 
-    A column whose numbers are all whole numbers of a power of two has this scale, and no error.
-    Otherwise the codes are spread evenly between its bounds, so that the error is at most half a
-    scale.
+    A column whose numbers are all whole numbers of one step has this scale, and no error but the
+    rounding of float32. Otherwise the codes are spread evenly between its bounds, so that the error
+    is at most half a scale.
     """
     # those of a column without rows
     low, high = (np.where(np.isinf(bound), 0, bound) for bound in (low, high))
@@ -161,8 +163,15 @@ def _grid(low: Floats, high: Floats, unit: Floats) -> tuple[Array, Array]:
         # the next would be infinite
         down = np.where(nearest > even, np.nextafter(nearest, np.float32(0)), nearest)
         scale = np.where(size > _HUGE, down, up).astype(np.float32)
-        fits = (unit > 0) & (np.rint(size / unit) <= EXACT)
-        scale = np.where(fits, unit, scale)
+        # The last that fits wins: a step that all numbers share loses nothing.
+        for multiple in (step, unit):
+            exact = (least / np.rint(least / multiple)).astype(np.float32)
+            steps = np.rint(high / exact) - np.rint(low / exact)
+            fits = (
+                (multiple > 0) & (exact > 0) & (steps <= _LEVELS) & (np.rint(size / exact) <= EXACT)
+            )
+            fits &= np.isfinite((np.rint(size / exact) * exact).astype(np.float32))
+            scale = np.where(fits, exact, scale)
         scale = np.where(size == 0, np.float32(1), scale)
         zero = -128 - np.rint(low / scale)
     return zero.astype(np.float32), scale
