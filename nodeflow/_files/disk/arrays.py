@@ -115,21 +115,6 @@ class ArrayFile:
         return DTYPES[self.dtype]
 
     @property
-    def row(self) -> tuple[int, ...]:
-        """Shape of a row of the column, as it is read."""
-        return self.shape[1:] if self.narrow is None else self.narrow[1]
-
-    @property
-    def read_type(self) -> torch.dtype:
-        """Type of the numbers of the column, as they are read."""
-        return self.torch_type if self.narrow is None else NarrowRows.dtype
-
-    @property
-    def layout(self) -> torch.layout:
-        """Layout of the column: strided, or sparse CSR."""
-        return torch.strided if self.csr is None else torch.sparse_csr
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the numbers."""
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
