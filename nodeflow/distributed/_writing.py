@@ -232,7 +232,7 @@ def partition_graph(
     split = _split_of(graph, train, val, test)
     frames = chosen_frames(graph, ndata, edata, columns)
     of_edges = frames["edata"].columns
-    apart = {name: frame for name, frame in frames.items() if name != "edata"}
+    node_frames = {name: frame for name, frame in frames.items() if name != "edata"}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number)
@@ -240,14 +240,19 @@ def partition_graph(
         for of_part in folders:
             of_part.mkdir()
         grouped = GroupedEdges(graph, masters.owner, count, edges)
-        with _bar(graph, apart.values(), progress=progress) as bar:
+        with _bar(graph, node_frames.values(), progress=progress) as bar:
             grouped.count(bar.update)
             arrays, parts = _write_parts(
                 grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
             # mapped for the call only: Windows renames no folder with a mapped file
             _write_columns(
-                apart, masters.owner, map_array(draft, arrays["edge_owner"]), parts, folders, bar
+                node_frames,
+                masters.owner,
+                map_array(draft, arrays["edge_owner"]),
+                parts,
+                folders,
+                bar,
             )
         _write_masters(graph, masters, parts, folders, of_rows=edges == "in")
         mirrors = _mirrors(folders, parts, masters)

@@ -1,8 +1,9 @@
 """Measures of predictions: ranks of links, and metrics by name."""
 
-from nodeflow.metrics._links import LinkScorer, TopLinks, rank_links, top_links, triples_of
+from nodeflow.metrics._links import TopLinks, rank_links, top_links, triples_of
 from nodeflow.metrics._metric import Metric, named
 from nodeflow.metrics._ranks import Ranks, auroc, average_precision, rank_among
+from nodeflow.metrics._scorer import LinkScorer
 
 __all__ = [
     "LinkScorer",

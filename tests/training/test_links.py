@@ -100,6 +100,15 @@ def test_every_decoder_trains_without_an_encoder(decoder, loss):
     assert set(result.scores["test"]) == {"mrr", "mean_rank", "hits@1", "hits@3", "hits@10"}
 
 
+def test_every_loss_of_pairs_is_another_one():
+    losses = {}
+    for loss in _choices.LOSSES_OF_PAIRS:
+        margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}
+        settings = LINKS.replace(link_loss=loss, epochs=1, **margin)
+        losses[loss] = Trainer(wheel(), settings).run().records[0].loss
+    assert len(set(losses.values())) == len(losses), losses
+
+
 @pytest.mark.parametrize("loss", [*_choices.LOSSES_OF_PAIRS, *_choices.ALL_NODES])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_loss_trains(loss, inverse):

@@ -267,10 +267,10 @@ class FileStore(Store):
                 "present ones"
             )
         expected = self._manifest(int(number))
-        there = {**manifest.facts, "arrays": _in_words(manifest)}
+        stored = {**manifest.facts, "arrays": _in_words(manifest)}
         for fact, value in {**self._facts, "arrays": _in_words(expected)}.items():
-            if there.get(fact) != value:
-                how = words.get(fact, f"with {fact} {there.get(fact)}, not {value}")
+            if stored.get(fact) != value:
+                how = words.get(fact, f"with {fact} {stored.get(fact)}, not {value}")
                 raise ValueError(
                     f"{self.folder} holds {with_article(self._kind)} {how}; choose another "
                     "folder, or delete that one"
