@@ -3,8 +3,8 @@
 The module is large because a run is one subject for the command, for Python and for its files: all
 three read the same settings, and no other module uses any of them.
 
-- *Settings.* An option is a field in its group in ``_options``, which says what reads it; parser,
-  help, file and tables of the documentation follow. ``_fields`` has the kinds of fields,
+- *Settings.* An option is a field in its group in ``_train_options``, which says what reads it;
+  parser, help, file and tables of the documentation follow. ``_fields`` has the kinds of fields,
   ``_choices`` the names of models, samplers and others with what rules say of each, ``_rules`` which
   settings exclude each other. None of these imports torch, which the command's help does not wait
   for. ``_models``, ``_samplers`` and ``_optimizers`` make what is chosen. ``_recipes`` has values

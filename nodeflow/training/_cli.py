@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from nodeflow._core.base.habits import meant
 from nodeflow._core.base.version import __version__
 from nodeflow.training._fields import add_option, default_of
-from nodeflow.training._options import is_own
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, FREE, GROUPS
+from nodeflow.training._train_options import is_own
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

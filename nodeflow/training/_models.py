@@ -14,7 +14,7 @@ from nodeflow._core.base.checks import blaming, describe
 from nodeflow._core.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._choices import MODELS as TRAITS, ModelTraits, Values
-from nodeflow.training._options import LinkSettings, ModelSettings, check_model
+from nodeflow.training._train_options import LinkSettings, ModelSettings, check_model
 
 
 @dataclass(frozen=True)

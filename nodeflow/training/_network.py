@@ -22,7 +22,7 @@ from nodeflow.storage import Rows
 from nodeflow.training._answers import AnswerBatch
 from nodeflow.training._graph import Beside, check_features
 from nodeflow.training._models import kind_of
-from nodeflow.training._options import ModelSettings
+from nodeflow.training._train_options import ModelSettings
 
 
 def _learned_rows(count: int, width: int) -> nn.Embedding:

@@ -24,11 +24,11 @@ from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
 from nodeflow.training._network import AnyInputs, Network
-from nodeflow.training._options import LossSettings
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task, task_of
+from nodeflow.training._train_options import LossSettings
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes outputs ``[n, width]`` and labels ``[n, ...]``; returns one loss per row, ``[n]``."""

@@ -21,7 +21,7 @@ from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import with_columns, with_mean_weights
 from nodeflow.training._models import ModelKind
-from nodeflow.training._options import SamplerSettings
+from nodeflow.training._train_options import SamplerSettings
 from nodeflow.transform import DEGREES, add_self_loops, edge_norm
 
 _WEIGHT = "propagation"

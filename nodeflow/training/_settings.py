@@ -13,7 +13,8 @@ from nodeflow._core.base.files import is_file
 from nodeflow._core.base.habits import meant
 from nodeflow.training._choices import Conditions, Values
 from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
-from nodeflow.training._options import (
+from nodeflow.training._rules import check_values, unread
+from nodeflow.training._train_options import (
     ComputeSettings,
     GraphSettings,
     LinkSettings,
@@ -25,7 +26,6 @@ from nodeflow.training._options import (
     StorageSettings,
     check_import,
 )
-from nodeflow.training._rules import check_values, unread
 
 FREE = (
     "workers",

@@ -1,5 +1,5 @@
 """The subcommand ``nodeflow train``: a run from its start or its last checkpoint, or runs that
-differ in their seed. Its options are in ``_options`` and ``_cli``.
+differ in their seed. Its options are in ``_train_options`` and ``_cli``.
 """
 
 from __future__ import annotations
